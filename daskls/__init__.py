@@ -1,0 +1,57 @@
+"""daskls: local support vector machines on Dask and Zarr, for data that does not fit in memory."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from daskls._version import __version__
+
+if TYPE_CHECKING:
+    from daskls.errors import (
+        DasklsError,
+        DataError,
+        MemoryPlanError,
+        NonConvergenceWarning,
+        ParameterError,
+        StoreError,
+    )
+    from daskls.estimators.load import load
+    from daskls.estimators.voronoi import VoronoiSVC
+
+__all__ = [
+    "DasklsError",
+    "DataError",
+    "MemoryPlanError",
+    "NonConvergenceWarning",
+    "ParameterError",
+    "StoreError",
+    "VoronoiSVC",
+    "__version__",
+    "load",
+]
+
+# Where each public name lives; imported when first used, so that `import daskls` is instant.
+_HOMES = {
+    "VoronoiSVC": "daskls.estimators.voronoi",
+    "load": "daskls.estimators.load",
+    **dict.fromkeys(
+        (
+            "DasklsError",
+            "DataError",
+            "MemoryPlanError",
+            "NonConvergenceWarning",
+            "ParameterError",
+            "StoreError",
+        ),
+        "daskls.errors",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'daskls' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,57 @@
+"""The command line: `daskls convert`, `fit`, `predict`, `score`, `info`, `demo`.
+
+Commands import what they need when they run, so that `daskls --help` answers at once.
+"""
+
+from typing import Annotated
+
+import typer
+
+from daskls.cli.convert import convert
+from daskls.cli.demo import demo
+from daskls.cli.errors import Commands
+from daskls.cli.fit import fit
+from daskls.cli.info import info
+from daskls.cli.predict import predict
+from daskls.cli.score import score
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="daskls",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        from daskls import __version__
+
+        typer.echo(f"daskls {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")
+    ] = False,
+) -> None:
+    """Local support vector machines for data that does not fit in memory."""
+
+
+for command in (convert, fit, predict, score, info, demo):
+    app.command(command.__name__)(command)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    app(prog_name="daskls")

@@ -1,0 +1,102 @@
+"""Where a command runs: a scheduler given by its address, a local cluster, or threads here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "Dashboard",
+    "MemoryLimit",
+    "Quiet",
+    "Scheduler",
+    "ThreadsPerWorker",
+    "Where",
+    "Workers",
+    "open_client",
+]
+
+CONNECT_TIMEOUT_S = 10
+PANEL = "Where it runs"
+
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Address of a running scheduler, as tcp://host:8786."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Processes of a local cluster; one a core if not given, 0: threads, no cluster."
+    ),
+]
+ThreadsPerWorker = Annotated[int, typer.Option(min=1, help="Threads of each local worker.")]
+MemoryLimit = Annotated[
+    str, typer.Option(help="Memory of each local worker, as 2GiB; auto: its share of the machine.")
+]
+Dashboard = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, as :8787."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+
+
+@dataclass(frozen=True)
+class Where:
+    """The options of `open_client`."""
+
+    scheduler: str | None
+    workers: int | None
+    threads_per_worker: int
+    memory_limit: str
+    dashboard: str | None = None
+
+    def check(self) -> None:
+        """Refuse options that exclude each other, or a memory limit that is none.
+
+        Raises
+        ------
+        typer.BadParameter
+        """
+        if self.scheduler is not None and self.workers is not None:
+            raise typer.BadParameter("--scheduler and --workers exclude each other")
+        if self.memory_limit == "auto":
+            return
+        from dask.utils import parse_bytes
+
+        try:
+            parse_bytes(self.memory_limit)
+        except ValueError as error:
+            raise typer.BadParameter(
+                f"--memory-limit {self.memory_limit!r} is no size; write it as 2GiB"
+            ) from error
+
+
+@contextmanager
+def open_client(where: Where) -> Iterator[Any]:
+    """Yield a distributed client, or None where this process's threads do the work.
+
+    Raises
+    ------
+    OSError : when the scheduler does not answer
+    """
+    where.check()
+    if where.scheduler is None and where.workers == 0:
+        import dask
+
+        with dask.config.set(scheduler="threads"):
+            yield None
+        return
+    from daskls.graph.cluster import connect, start_cluster
+
+    if where.scheduler is not None:
+        with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:
+            yield client
+        return
+    with start_cluster(
+        where.workers, where.threads_per_worker, where.memory_limit, where.dashboard
+    ) as client:
+        if where.dashboard is not None:
+            typer.echo(f"Dashboard: {client.dashboard_link}", err=True)
+        yield client

@@ -1,0 +1,209 @@
+"""`daskls demo`: a million rows on disk, two workers of 1 GiB, a model, its score and a picture."""
+
+import shutil
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from daskls.cli import cluster
+from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
+
+__all__ = ["DemoResult", "DemoSet", "demo", "run_demo"]
+
+N_GRID = 4
+MAX_TEST_ROWS = 200_000
+
+
+class DemoSet(StrEnum):
+    """The sets of the demo: synthetic, planar, with a known Bayes accuracy."""
+
+    CHECKERBOARD = "checkerboard"
+    TWO_SPIRALS = "two_spirals"
+
+
+# Side of the square that holds the rows.
+SIDES = {DemoSet.CHECKERBOARD: 1.0, DemoSet.TWO_SPIRALS: 2.4}
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo prints; seconds and bytes as measured."""
+
+    accuracy: float
+    bayes_accuracy: float
+    n_rows: int
+    n_test_rows: int
+    n_cells: int
+    n_support: int
+    fit_s: float
+    score_s: float
+    baseline_nbytes: int
+    peak_nbytes: int
+
+
+def demo(
+    rows: Annotated[int, typer.Option(min=1000, help="Rows to train on.")] = 1_000_000,
+    dataset: Annotated[DemoSet, typer.Option("--set", help="Which rows.")] = DemoSet.TWO_SPIRALS,
+    cell_size: Annotated[int, typer.Option(min=100, help="Rows of a cell at the most.")] = 1000,
+    output: Annotated[
+        Path, typer.Option(help="Folder of the data, the model and the picture.")
+    ] = Path("demo"),
+    workers: Annotated[int, typer.Option(min=1, help="Processes of the local cluster.")] = 2,
+    memory_limit: cluster.MemoryLimit = "1GiB",
+    quiet: cluster.Quiet = False,
+) -> None:
+    """Train on a million synthetic rows here, compare with the best possible, draw the result."""
+    where = cluster.Where(None, workers, 1, memory_limit)
+    where.check()
+    typer.echo(
+        f"{dataset.value}: {rows:,} rows to Zarr, cells of {cell_size}, a {N_GRID} x {N_GRID} "
+        f"grid of C and gamma, 5 folds; {workers} workers of {memory_limit}."
+    )
+    result = run_demo(dataset, rows, cell_size, output, where, show=not quiet)
+    _print_result(result)
+    from daskls.cli.picture import draw_demo
+
+    typer.echo(f"Picture: {draw_demo(output)}")
+
+
+def run_demo(
+    dataset: DemoSet, n_rows: int, cell_size: int, output: Path, where: Any, *, show: bool
+) -> DemoResult:
+    """Write the rows, train, score; return what was measured.
+
+    Parameters
+    ----------
+    dataset : DemoSet
+    n_rows : int. Training rows; a fifth as many, 200,000 at the most, are drawn for the test.
+    cell_size : int
+    output : Path. Gets `train.zarr`, `test.zarr` and `model.zarr`; older ones are replaced.
+    where : cluster.Where
+    show : bool. Draw progress bars.
+
+    Raises
+    ------
+    StoreError : when `output` holds something else under these names
+    """
+    from daskls.cli.memory import PeakMemory
+    from daskls.datasets import bayes_accuracy
+
+    bayes = bayes_accuracy(dataset)
+    _write_rows(dataset, n_rows, output, show=show)
+    _remove_model(output / "model.zarr")
+    with cluster.open_client(where) as client, PeakMemory() as memory:
+        started = time.perf_counter()
+        estimator = _fit(dataset, n_rows, cell_size, output, client, show=show)
+        fit_s = time.perf_counter() - started
+        confusion = _score(estimator, output / "test.zarr", client, show=show)
+        score_s = time.perf_counter() - started - fit_s
+    n_test = int(confusion.counts.sum())
+    return DemoResult(
+        accuracy=int(confusion.counts.trace()) / n_test,
+        bayes_accuracy=float(bayes or 1.0),
+        n_rows=n_rows,
+        n_test_rows=n_test,
+        n_cells=estimator.n_cells_,
+        n_support=int(estimator.fit_report_.n_support.sum()),
+        fit_s=fit_s,
+        score_s=score_s,
+        baseline_nbytes=memory.start_nbytes,
+        peak_nbytes=memory.peak_nbytes,
+    )
+
+
+def demo_grid(dataset: DemoSet, n_rows: int, cell_size: int) -> dict[str, list[float]]:
+    """Return the 4 x 4 grid: C from 50 / m to 50, widths from 2 r to r / 8.
+
+    r is half the diagonal of a square cell of full size, m the rows in its training folds. The
+    estimator's own grid is wider and finer; it takes several times as long.
+
+    Examples
+    --------
+    >>> grid = demo_grid(DemoSet.CHECKERBOARD, 1_000_000, 1000)
+    >>> [round(C, 4) for C in grid["C"]]
+    [0.0625, 0.5802, 5.3861, 50.0]
+    """
+    import numpy as np
+
+    m = 4 * cell_size / 5
+    radius = SIDES[dataset] * (cell_size / n_rows / 2) ** 0.5
+    return {
+        "C": np.geomspace(50 / m, 50, N_GRID).tolist(),
+        "gamma": (np.geomspace(0.25, 64, N_GRID) / radius**2).tolist(),
+    }
+
+
+def _write_rows(dataset: DemoSet, n_rows: int, output: Path, *, show: bool) -> None:
+    """Write training and test rows; other seeds give other rows."""
+    from daskls.cli.convert import rows_progress
+    from daskls.datasets import write
+
+    n_test = min(max(n_rows // 5, 1), MAX_TEST_ROWS)
+    for name, n, seed in (("train", n_rows, 0), ("test", n_test, 1)):
+        with rows_progress("write", show=show) as progress:
+            write(
+                dataset,
+                output / f"{name}.zarr",
+                n,
+                random_state=seed,
+                overwrite=True,
+                progress=progress,
+            )
+
+
+def _remove_model(path: Path) -> None:
+    """Remove an earlier demo's model; refuse anything else."""
+    if path.exists():
+        from daskls.store.layout import Root
+
+        shutil.rmtree(Root.open(path).path)
+
+
+def _fit(
+    dataset: DemoSet, n_rows: int, cell_size: int, output: Path, client: Any, *, show: bool
+) -> Any:
+    """Train."""
+    import daskls
+
+    grid = demo_grid(dataset, n_rows, cell_size)
+    estimator = daskls.VoronoiSVC(
+        cell_size,
+        C=grid["C"],
+        gamma=grid["gamma"],
+        store=output / "model.zarr",
+        client=client,
+        random_state=0,
+        verbose=int(show),
+    )
+    return estimator.fit(output / "train.zarr")
+
+
+def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> Any:
+    """Return the confusion matrix on the test rows."""
+    from daskls.estimators.console import progress_bars
+    from daskls.graph.confusion import count_confusion
+    from daskls.store.dataset import open_dataset
+
+    with progress_bars(show=show) as listen:
+        return count_confusion(estimator, open_dataset(path), client, listen)
+
+
+def _print_result(result: DemoResult) -> None:
+    """Print the figures."""
+    peak, baseline = format_nbytes(result.peak_nbytes), format_nbytes(result.baseline_nbytes)
+    print_pairs(
+        "Result",
+        [
+            ("accuracy", f"{format_share(result.accuracy)} on {result.n_test_rows:,} other rows"),
+            ("Bayes accuracy", f"{format_share(result.bayes_accuracy)}, the best possible"),
+            ("cells", format_number(result.n_cells)),
+            ("support rows", format_number(result.n_support)),
+            ("seconds to train", f"{result.fit_s:.1f} (regrouping on disk included)"),
+            ("seconds to score", f"{result.score_s:.1f}"),
+            ("peak memory", f"{peak} PSS of client and workers; {baseline} of it when idle"),
+        ],
+    )

@@ -1,0 +1,106 @@
+"""Every way a command can end: 0, 1 for a failure, 2 for bad arguments, 130 for Ctrl-C.
+
+A failure is one sentence on stderr; its traceback is shown with `--debug` only.
+"""
+
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from daskls.errors import DasklsError, ParameterError
+
+__all__ = ["Commands", "InterruptedCommandError"]
+
+FAILURE, BAD_ARGUMENTS, INTERRUPTED = 1, 2, 130
+# What an interrupted command leaves behind.
+AFTER_INTERRUPT = {
+    "fit": "what is finished is kept: run the same command again to go on from there",
+    "predict": "the unfinished output was removed",
+    "convert": "the unfinished data set was removed",
+}
+
+
+class InterruptedCommandError(Exception):
+    """Ctrl-C, with what it left behind."""
+
+
+class Commands(TyperGroup):
+    """The group of all commands: it turns what they raise into one sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Ctrl-C is told apart by the command that it stopped."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            left = AFTER_INTERRUPT.get(ctx.invoked_subcommand or "", "nothing was changed")
+            raise InterruptedCommandError(f"Interrupted; {left}.") from error
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        """Parse, run, and exit."""
+        words = list(sys.argv[1:] if args is None else args)
+        # Options of a group stand before the command, but people add --debug at the end.
+        debug = "--debug" in words
+        words = [word for word in words if word != "--debug"]
+        extra["standalone_mode"] = False
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                code = super().main(words, *rest, **extra)
+            except Exception as error:
+                if debug:
+                    traceback.print_exc()
+                code = _exit_code(error)
+                typer.echo(_sentence(error, debug), err=True)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    """Show a warning as one line."""
+    typer.echo(f"Warning: {_one_line(message)}", err=True)
+
+
+def _exit_code(error: Exception) -> int:
+    """Return the exit code of a failed command."""
+    if isinstance(error, InterruptedCommandError | typer.Abort):
+        return INTERRUPTED
+    return BAD_ARGUMENTS if _is_usage(error) or _is_bad_parameter(error) else FAILURE
+
+
+def _is_usage(error: Exception) -> bool:
+    """Whether the parser raised this (whichever click typer carries)."""
+    return hasattr(error, "format_message")
+
+
+def _is_bad_parameter(error: Exception) -> bool:
+    """Whether an estimator refused a parameter."""
+    return isinstance(error, ParameterError) or type(error).__name__ == "InvalidParameterError"
+
+
+def _sentence(error: Any, debug: bool) -> str:
+    """Return the one sentence that is shown for an error."""
+    if isinstance(error, InterruptedCommandError):
+        return str(error)
+    if _is_usage(error):
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "daskls"
+        return f"Error: {_stopped(error.format_message())[:-1]}; see `{command} --help`."
+    text = _one_line(error)
+    if isinstance(error, DasklsError | ValueError | OSError | MemoryError) and text:
+        return f"Error: {_stopped(text)}"
+    more = "" if debug else "; run it again with --debug for the traceback"
+    return f"Error: {_stopped(f'{type(error).__name__}: {text}')[:-1]}{more}."
+
+
+def _one_line(message: Any) -> str:
+    """Return a message without its line breaks."""
+    return " ".join(str(message).split())
+
+
+def _stopped(message: str) -> str:
+    """Return a one-line message that ends with a full stop."""
+    return _one_line(message).rstrip(".:; ") + "."

@@ -1,0 +1,124 @@
+"""`daskls fit DATA MODEL`: train, or go on with a training that was stopped."""
+
+import time
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from daskls.cli import cluster
+from daskls.cli.inputs import open_data, parse_class_weight, parse_values
+from daskls.cli.methods import Method, build_estimator
+from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
+
+__all__ = ["fit"]
+
+
+class Kernel(StrEnum):
+    """Kernels."""
+
+    RBF = "rbf"
+    LINEAR = "linear"
+    POLY = "poly"
+
+
+class Refit(StrEnum):
+    """What answers after the selection."""
+
+    FOLDS = "folds"
+    CELL = "cell"
+
+
+def fit(
+    ctx: typer.Context,
+    data: Annotated[str, typer.Argument(help="Data set, as `daskls convert` writes it.")],
+    model: Annotated[str, typer.Argument(help="Folder of the model; an unfinished one goes on.")],
+    method: Annotated[Method, typer.Option(help="The method.")] = Method.VORONOI,
+    cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
+    kernel: Annotated[Kernel, typer.Option(help="The kernel.")] = Kernel.RBF,
+    C: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--C", metavar="FLOAT", help="Repeatable, or 1,10,100; else the method's own grid."
+        ),
+    ] = None,
+    gamma: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FLOAT", help="Repeatable, or 1,10,100; else the method's own grid."),
+    ] = None,
+    degree: Annotated[int, typer.Option(min=1, help="Of the poly kernel.")] = 3,
+    coef0: Annotated[float, typer.Option(min=0, help="Of the poly kernel.")] = 0.0,
+    cv: Annotated[int, typer.Option(min=2, help="Folds in each cell.")] = 5,
+    tol: Annotated[float, typer.Option(help="Duality gap at the end, over C x rows.")] = 1e-3,
+    refit: Annotated[
+        Refit, typer.Option(help="Answer with the mean of the fold models, or one of the cell.")
+    ] = Refit.FOLDS,
+    class_weight: Annotated[
+        str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
+    ] = None,
+    random_state: Annotated[
+        int | None, typer.Option(min=0, help="Seed: the same one gives the same model.")
+    ] = None,
+    scheduler: cluster.Scheduler = None,
+    workers: cluster.Workers = None,
+    threads_per_worker: cluster.ThreadsPerWorker = 1,
+    memory_limit: cluster.MemoryLimit = "auto",
+    dashboard: cluster.Dashboard = None,
+    quiet: cluster.Quiet = False,
+) -> None:
+    """Train on a data set and write the model, cell by cell.
+
+    A fit that was stopped goes on when the same command runs again: only what is not finished is
+    trained.
+    """
+    dataset = open_data(data)
+    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
+    options = {
+        "cell_size": cell_size,
+        "kernel": kernel.value,
+        "C": parse_values("C", C),
+        "gamma": parse_values("gamma", gamma),
+        "degree": degree,
+        "coef0": coef0,
+        "cv": cv,
+        "tol": tol,
+        "refit": refit.value,
+        "class_weight": parse_class_weight(class_weight, dataset.classes),
+        "random_state": random_state,
+    }
+    estimator = build_estimator(method, options, ctx)
+    estimator.set_params(store=model, verbose=0 if quiet else 1)
+    # Before a cluster is started for nothing.
+    estimator._validate_params()
+    started = time.perf_counter()
+    with cluster.open_client(where) as client:
+        estimator.set_params(client=client).fit(data)
+    _print_summary(estimator, model, time.perf_counter() - started)
+
+
+def _print_summary(estimator: Any, path: str, seconds: float) -> None:
+    """Print what a finished fit came to."""
+    from daskls.cli.info import count_nbytes
+
+    report = estimator.fit_report_
+    edges = report.edge != ""
+    print_pairs(
+        f"{type(estimator).__name__}: {path}",
+        [
+            ("rows", format_number(report.n_rows.sum())),
+            ("cells", format_number(len(report))),
+            ("support rows", format_number(report.n_support.sum())),
+            ("mean validation error", format_error(report)),
+            ("choice on a grid edge", f"{format_share(edges.mean())} of the cells"),
+            ("model", format_nbytes(count_nbytes(path))),
+            ("seconds", f"{seconds:.1f}"),
+        ],
+    )
+
+
+def format_error(report: Any) -> str:
+    """Return the validation error over all rows; a cell of one class has none and counts as 0."""
+    import numpy as np
+
+    errors = np.nan_to_num(report.validation_error)
+    return format_share(float(np.average(errors, weights=report.n_rows)))

@@ -1,0 +1,163 @@
+"""`daskls info PATH`: what a model or a data set on disk is."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from daskls.cli.inputs import check_exists
+from daskls.cli.tables import (
+    format_nbytes,
+    format_number,
+    format_share,
+    print_pairs,
+    print_table,
+)
+
+__all__ = ["count_nbytes", "info"]
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
+MAX_SHOWN_CLASSES = 20
+
+
+def info(
+    path: Annotated[str, typer.Argument(help="A model or a data set.")],
+) -> None:
+    """Show what a model or a data set on disk is."""
+    check_exists(path, "model or data set")
+    if "://" in path or _kind(path) != "model":
+        _print_dataset(path)
+        return
+    from daskls.store.layout import Root
+
+    root = Root.open(Path(path))
+    if root.is_complete:
+        _print_model(path)
+    else:
+        _print_unfinished(root)
+
+
+def count_nbytes(path: str | Path) -> int:
+    """Return the bytes of all files in a folder."""
+    return sum(p.stat().st_size for p in Path(path).rglob("*") if p.is_file())
+
+
+def _kind(path: str) -> str | None:
+    """Return the kind that a folder's own attributes claim."""
+    try:
+        attributes = json.loads((Path(path) / "zarr.json").read_text())["attributes"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return str(attributes.get("kind"))
+
+
+def _print_dataset(path: str) -> None:
+    """Print a data set's arrays."""
+    from daskls.store.dataset import open_dataset
+
+    dataset = open_dataset(path)
+    pairs = [
+        ("rows", format_number(dataset.n_rows)),
+        ("features", f"{dataset.n_features} ({dataset.X.dtype})"),
+        ("labels", "none" if dataset.y is None else str(dataset.y.dtype)),
+        ("rows of a chunk", format_number((dataset.X.shards or dataset.X.chunks)[0])),
+        ("bytes of X", format_nbytes(dataset.X.nbytes)),
+        ("source", dataset.source),
+    ]
+    if dataset.classes is not None:
+        pairs.insert(3, ("classes", _shown(dataset.classes)))
+    print_pairs(f"Data set {path}", pairs)
+
+
+def _shown(classes: list[Any]) -> str:
+    """Return class labels as one line, the first ones only if they are many."""
+    more = f" ... ({len(classes)})" if len(classes) > MAX_SHOWN_CLASSES else ""
+    return ", ".join(map(str, classes[:MAX_SHOWN_CLASSES])) + more
+
+
+def _print_unfinished(root: Any) -> None:
+    """Print how far a fit came that was stopped."""
+    from daskls.store.layout import read_tree
+    from daskls.store.models import finished_bundles
+
+    attributes = root.attributes
+    meta = attributes["meta"]
+    partition = root.find_group("partition")
+    state = "unfinished: space is not cut yet"
+    if partition is not None and partition.attrs.get("complete", False):
+        done = sum(last - first + 1 for first, last in finished_bundles(root.path))
+        state = f"unfinished: {done} of {read_tree(partition).n_leaves} groups of cells are trained"
+    print_pairs(
+        f"Model {root.path}",
+        [
+            ("estimator", meta["estimator"]),
+            ("state", f"{state}; run the same `daskls fit` again to go on"),
+            ("parameters", _params(meta["params"])),
+            ("seed", attributes["seed"]),
+            ("rows", format_number(meta["n_rows"])),
+            ("features", meta["n_features"]),
+            ("classes", _shown(meta["classes"]["values"])),
+            ("bytes", format_nbytes(count_nbytes(root.path))),
+        ],
+    )
+
+
+def _params(params: dict[str, Any]) -> str:
+    """Return parameters as they would be written in Python."""
+    return ", ".join(f"{name}={_short(value)}" for name, value in params.items())
+
+
+def _short(value: Any) -> str:
+    """Return a value with six figures at the most."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value))}]"
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _print_model(path: str) -> None:
+    """Print a finished model and the quantiles of its report."""
+    from daskls.store.reader import ModelReader
+
+    reader = ModelReader(Path(path).absolute())
+    meta, report = reader.meta, reader.report
+    print_pairs(
+        f"Model {path}",
+        [
+            ("estimator", meta["estimator"]),
+            ("parameters", _params(meta["params"])),
+            ("rows", format_number(meta["n_rows"])),
+            ("features", meta["n_features"]),
+            ("classes", _shown(meta["classes"]["values"])),
+            ("cells", format_number(reader.n_cells)),
+            ("cells of one class", format_number((report.n_trained == 0).sum())),
+            ("support rows", format_number(report.n_support.sum())),
+            ("bytes", format_nbytes(count_nbytes(path))),
+            ("choice on an edge", _edges(report)),
+            ("solves above tol", format_number(report.n_at_limit.sum())),
+        ],
+    )
+    _print_quantiles(report)
+
+
+def _edges(report: Any) -> str:
+    """Return the shares of cells whose choice lies on an edge of the grid, by axis."""
+    import numpy as np
+
+    words = [set(edge.split()) for edge in report.edge]
+    shares = {axis: float(np.mean([axis in word for word in words])) for axis in ("C", "gamma")}
+    return ", ".join(f"{axis} {format_share(share)}" for axis, share in shares.items())
+
+
+def _print_quantiles(report: Any) -> None:
+    """Print the quantiles of the report's numbers over the cells."""
+    import numpy as np
+
+    rows = []
+    for name in REPORTED:
+        values = report[name][~np.isnan(report[name])]
+        if len(values):
+            rows.append((name, *map(format_number, np.quantile(values, QUANTILES))))
+    print()
+    print_table("Over the cells", ("", "least", "25 %", "median", "75 %", "most"), rows)

@@ -1,0 +1,87 @@
+"""What commands read from their arguments."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+__all__ = ["check_exists", "open_data", "parse_class_weight", "parse_values"]
+
+
+def check_exists(path: str, what: str) -> None:
+    """Refuse a local path that does not exist: that is a bad argument.
+
+    Raises
+    ------
+    typer.BadParameter
+    """
+    if "://" not in path and not os.path.lexists(path):
+        raise typer.BadParameter(f"there is no {what} at {path!r}: the path does not exist")
+
+
+def open_data(path: str, what: str = "data set") -> Any:
+    """Open a data set; a file of another format is a bad argument that names `daskls convert`.
+
+    Raises
+    ------
+    typer.BadParameter : no such path, or a file
+    StoreError : a folder that is no data set, or an unfinished one
+    """
+    from daskls.store.dataset import open_dataset
+
+    check_exists(path, what)
+    if os.path.isfile(path):
+        raise typer.BadParameter(
+            f"{path!r} is a file, not a daskls data set; "
+            f"run `daskls convert {path} {os.path.splitext(path)[0]}.zarr` first"
+        )
+    return open_dataset(path)
+
+
+def parse_values(name: str, words: Sequence[str] | None) -> float | list[float] | None:
+    """Return the numbers of a repeatable option, each a number or several joined by commas.
+
+    Examples
+    --------
+    >>> parse_values("C", ["1,10", "100"])
+    [1.0, 10.0, 100.0]
+    >>> parse_values("C", ["2"])
+    2.0
+    """
+    if not words:
+        return None
+    try:
+        values = [float(part) for word in words for part in word.split(",")]
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"--{name} {','.join(words)!r} holds something that is no number; write it as 1,10,100"
+        ) from error
+    return values[0] if len(values) == 1 else values
+
+
+def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
+    """Return class weights: "balanced", or label=weight pairs matched to the data's labels.
+
+    Examples
+    --------
+    >>> parse_class_weight("-1=1,1=2.5", [-1, 1])
+    {-1: 1.0, 1: 2.5}
+    """
+    if text is None or text == "balanced":
+        return text
+    labels = {str(label): label for label in classes or ()}
+    weights = {}
+    for part in text.split(","):
+        label, _, value = part.rpartition("=")
+        try:
+            weights[labels.get(label, label)] = float(value)
+        except ValueError as error:
+            raise typer.BadParameter(
+                f"--class-weight {text!r} is neither balanced nor LABEL=WEIGHT,LABEL=WEIGHT"
+            ) from error
+        if classes is not None and label not in labels:
+            raise typer.BadParameter(
+                f"--class-weight names {label!r}, but the data's classes are {', '.join(labels)}"
+            )
+    return weights

@@ -1,0 +1,33 @@
+"""Data sets on Zarr: the papers' synthetic ones, real ones, and converters from other formats."""
+
+from daskls.datasets.clusters import make_ndcc, make_noisy28, ndcc_posterior
+from daskls.datasets.convert import convert
+from daskls.datasets.gaussians import make_two_gaussians, two_gaussians_bayes_risk
+from daskls.datasets.planar import (
+    make_checkerboard,
+    make_swiss_roll,
+    make_two_spirals,
+    make_xor,
+)
+from daskls.datasets.real import RealData, covtype_split, load_real
+from daskls.datasets.registry import GENERATORS, Generator, bayes_accuracy, write
+
+__all__ = [
+    "GENERATORS",
+    "Generator",
+    "RealData",
+    "bayes_accuracy",
+    "convert",
+    "covtype_split",
+    "load_real",
+    "make_checkerboard",
+    "make_ndcc",
+    "make_noisy28",
+    "make_swiss_roll",
+    "make_two_gaussians",
+    "make_two_spirals",
+    "make_xor",
+    "ndcc_posterior",
+    "two_gaussians_bayes_risk",
+    "write",
+]

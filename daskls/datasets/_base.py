@@ -1,0 +1,100 @@
+"""How every generator draws: in fixed groups of global rows, each with its own random stream.
+
+Row i is in group i // 4096, whatever block or Zarr chunk asks for it. So n rows are a prefix of 2n
+rows, and any range of rows can be made without those before it.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskls.errors import ParameterError
+
+__all__ = [
+    "CLASSES",
+    "GROUP_ROWS",
+    "Floats",
+    "Rows",
+    "check_at_least",
+    "check_probability",
+    "draw_rows",
+    "flip_labels",
+    "structure_rng",
+]
+
+GROUP_ROWS = 4096
+CLASSES = (-1, 1)
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Rows: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int32]]
+# Draws m rows: X (m, d), and a boolean (m,) that is true where the label is +1.
+DrawGroup: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, NDArray[np.bool_]]]
+
+
+def draw_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: int) -> Rows:
+    """Rows first_row .. first_row + n_rows - 1 of an endless data set.
+
+    Parameters
+    ----------
+    draw : function of (generator, m) that draws one group of m rows
+    set_id : int. Keeps the random streams of the sets apart.
+    first_row, n_rows : int, >= 0
+    seed : int, 0 <= seed < 2**32
+
+    Returns
+    -------
+    X : float32 array, shape (n_rows, d), C-contiguous
+    y : int32 array, shape (n_rows,), of -1 and +1
+    """
+    check_at_least("first_row", first_row, 0)
+    check_at_least("n_rows", n_rows, 0)
+    check_seed(seed)
+    first_group, last_group = first_row // GROUP_ROWS, max(first_row + n_rows - 1, 0) // GROUP_ROWS
+    # A group is always drawn whole: how many rows are asked for must not move the stream.
+    groups = [
+        draw(np.random.default_rng([seed, set_id, group]), GROUP_ROWS)
+        for group in range(first_group, max(last_group, first_group) + 1)
+    ]
+    inside = slice(first_row - first_group * GROUP_ROWS, None)
+    X = np.concatenate([X.astype(np.float32, copy=False) for X, _ in groups])[inside][:n_rows]
+    positive = np.concatenate([positive for _, positive in groups])[inside][:n_rows]
+    return np.ascontiguousarray(X), np.where(positive, 1, -1).astype(np.int32)
+
+
+def structure_rng(seed: int, set_id: int) -> np.random.Generator:
+    """The generator of what all rows share (centers, planes); no group of rows uses it."""
+    check_seed(seed)
+    # A trailing 1: NumPy pads a short seed with zeros, so [seed, set_id] would be group 0.
+    return np.random.default_rng([seed, set_id, 0, 1])
+
+
+def flip_labels(
+    rng: np.random.Generator, positive: NDArray[np.bool_], flip: float
+) -> NDArray[np.bool_]:
+    """Swap each label with probability `flip`."""
+    return positive ^ (rng.random(len(positive)) < flip)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is not a whole number of 32 bits."""
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+        raise ParameterError(
+            f"random_state must be an integer from 0 to 2**32 - 1, got {seed!r}; "
+            "the rows are a function of it."
+        )
+
+
+def check_at_least(name: str, value: float, least: float, *, strict: bool = False) -> None:
+    """Refuse a parameter below its least value (at it too, where strict)."""
+    if not (value > least if strict else value >= least):
+        raise ParameterError(
+            f"{name} must be {'above' if strict else 'at least'} {least}, got {value!r}."
+        )
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse what is no probability."""
+    if not 0 <= value <= 1:
+        raise ParameterError(f"{name} must be a probability from 0 to 1, got {value!r}.")

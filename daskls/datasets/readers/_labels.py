@@ -1,0 +1,107 @@
+"""Labels of any kind to class codes: first the distinct values, then a code for each."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskls.errors import DataError
+
+__all__ = ["LabelCoder", "LabelScan", "RawLabels"]
+
+MAX_CLASSES = 65_536
+
+RawLabels: TypeAlias = NDArray[Any] | list[str]
+
+
+@dataclass(frozen=True)
+class LabelCoder:
+    """Sorted classes, and the code of every label as the file spells it."""
+
+    classes: list[Any]
+    codes: dict[Any, int]
+
+    def encode(self, labels: RawLabels) -> NDArray[np.int32]:
+        """Class codes of raw labels; each must be one that the scan saw."""
+        try:
+            if isinstance(labels, list):
+                return np.fromiter(map(self.codes.__getitem__, labels), np.int32, len(labels))
+            values, places = np.unique(labels, return_inverse=True)
+            codes = np.array([self.codes[value] for value in values.tolist()], np.int32)
+            return codes[places]
+        except KeyError as error:
+            raise DataError(
+                f"Label {error.args[0]!r} was not in the file at the first reading; "
+                "do not change the file while it is converted."
+            ) from error
+
+
+class LabelScan:
+    """Collects the distinct labels of a file, one block at a time."""
+
+    def __init__(self) -> None:
+        self._values: set[Any] = set()
+        self._is_text = False
+
+    def add(self, labels: NDArray[Any], first_row: int) -> None:
+        """Take a block of typed labels; its first one belongs to row `first_row`."""
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            row = first_row + int(np.argmin(np.isfinite(labels)))
+            raise DataError(
+                f"The label of row {row} (the first is 0) is {labels[row - first_row]}; "
+                "remove such rows, or give them a label."
+            )
+        if labels.dtype.kind not in "biufU":
+            raise DataError(f"Labels have type {labels.dtype}; they must be numbers or text.")
+        self._take(np.unique(labels).tolist())
+
+    def add_text(self, label: str, place: str) -> None:
+        """Take one label as text from a text file; `place` names its line."""
+        if label in self._values:
+            return
+        if label.lower() in ("", "nan", "na", "null"):
+            raise DataError(f"{place}: the label is {label!r}; remove such rows.")
+        self._is_text = True
+        self._take([label])
+
+    def _take(self, values: list[Any]) -> None:
+        """Add distinct values, up to a bound that no class label reaches."""
+        self._values.update(values)
+        if len(self._values) > MAX_CLASSES:
+            raise DataError(
+                f"There are more than {MAX_CLASSES} different labels, so they are no classes; "
+                "name the label column with `label`."
+            )
+
+    def finish(self) -> LabelCoder:
+        """Sort the classes and give each its code."""
+        meanings = _read_texts(self._values) if self._is_text else _tidy(self._values)
+        classes = sorted(set(meanings.values()))
+        place = {value: code for code, value in enumerate(classes)}
+        return LabelCoder(classes, {raw: place[value] for raw, value in meanings.items()})
+
+
+def _tidy(values: set[Any]) -> dict[Any, Any]:
+    """Each value as its class: floats without a fraction, all of them, are integers."""
+    if all(isinstance(value, float) and value.is_integer() for value in values):
+        return {value: int(value) for value in values}
+    return {value: value for value in values}
+
+
+def _read_texts(texts: set[str]) -> dict[Any, Any]:
+    """Texts as bools, integers or floats where all of them are; so "1" and "+1" are one class."""
+    if texts <= {"True", "False"}:
+        return {text: text == "True" for text in texts}
+    # Python reads "1_0" as 10; nobody who writes it in a data file means that.
+    if not any("_" in text for text in texts):
+        for kind in (int, float):
+            try:
+                numbers = {text: kind(text) for text in texts}
+            except ValueError:
+                continue
+            if all(math.isfinite(number) for number in numbers.values()):
+                tidy = _tidy(set(numbers.values()))
+                return {text: tidy[number] for text, number in numbers.items()}
+    return {text: text for text in texts}

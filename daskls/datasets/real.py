@@ -1,0 +1,106 @@
+"""Real data sets from a folder of `.npz` files, named by the environment variable DASKLS_DATA."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskls.errors import DataError
+
+__all__ = ["RealData", "covtype_split", "load_real"]
+
+COVTYPE_N_TRAIN = 464_429
+COVTYPE_SEED = 2017
+
+
+@dataclass(frozen=True)
+class RealData:
+    """A real data set in memory, as it is in its file.
+
+    Attributes
+    ----------
+    name : str
+    X : array, shape (n, d). All rows, or the training rows where a test set exists.
+    y : array, shape (n,). Labels.
+    X_test : array, shape (m, d), or None where the set has no official split
+    y_test : array, shape (m,), or None
+    """
+
+    name: str
+    X: NDArray[Any]
+    y: NDArray[Any]
+    X_test: NDArray[Any] | None = None
+    y_test: NDArray[Any] | None = None
+
+
+def load_real(name: str) -> RealData:
+    """Load `<name>.npz` from the folder that DASKLS_DATA names.
+
+    Parameters
+    ----------
+    name : str. For instance `covtype`. The file holds X and y, or X_train, y_train, X_test, y_test.
+
+    Returns
+    -------
+    RealData
+
+    Raises
+    ------
+    DataError : when DASKLS_DATA is not set, or the file is missing or holds other arrays.
+    """
+    folder = os.environ.get("DASKLS_DATA")
+    if not folder:
+        raise DataError(
+            f"Cannot load {name!r}: the environment variable DASKLS_DATA is not set; set it to a "
+            "folder of <name>.npz files with arrays X, y or X_train, y_train, X_test, y_test."
+        )
+    path = Path(folder) / f"{name}.npz"
+    if not path.is_file():
+        names = ", ".join(sorted(p.stem for p in Path(folder).glob("*.npz"))) or "none"
+        raise DataError(f"No file {path}; set DASKLS_DATA to its folder. Found there: {names}.")
+    with np.load(path, allow_pickle=False) as arrays:
+        wanted = ("X", "y") if "X" in arrays else ("X_train", "y_train", "X_test", "y_test")
+        missing = [key for key in wanted if key not in arrays]
+        if missing:
+            raise DataError(f"{path} has no array {missing[0]!r}; it needs {', '.join(wanted)}.")
+        return RealData(name, *(arrays[key] for key in wanted))
+
+
+def covtype_split() -> RealData:
+    """Load Covertype as the 2017 paper on spatial decompositions uses it.
+
+    Returns
+    -------
+    RealData with X (464429, 54) and X_test (116583, 54) float32 in [0, 1], y of -1 and +1 (int32).
+
+    Raises
+    ------
+    DataError : as `load_real`, and when there are too few rows.
+
+    Notes
+    -----
+    +1 is cover type 2 against all others. Each feature is scaled by its minimum and maximum over
+    all rows. The rows are put in the order of `numpy.random.default_rng(2017).permutation(n)`; the
+    first 464,429 are for training (the paper's sizes; its own choice of rows is not known).
+    """
+    data = load_real("covtype")
+    if len(data.X) <= COVTYPE_N_TRAIN:
+        raise DataError(f"covtype must have over {COVTYPE_N_TRAIN} rows, got {len(data.X)}.")
+    order = np.random.default_rng(COVTYPE_SEED).permutation(len(data.X))
+    train, test = order[:COVTYPE_N_TRAIN], order[COVTYPE_N_TRAIN:]
+    X = _scale_to_unit(data.X)
+    y = np.where(data.y == 2, 1, -1).astype(np.int32)
+    return RealData("covtype", X[train], y[train], X[test], y[test])
+
+
+def _scale_to_unit(X: NDArray[Any]) -> NDArray[np.float32]:
+    """Each feature from its least value (0) to its largest (1); a constant one is 0."""
+    scaled = np.empty(X.shape, np.float32)
+    for j, column in enumerate(X.T):
+        values = column.astype(np.float64)
+        low, width = values.min(), np.ptp(values)
+        scaled[:, j] = (values - low) / (width or 1.0)
+    return scaled

@@ -1,0 +1,34 @@
+"""Every error that daskls raises on purpose. Each message says: what, got, limit, remedy."""
+
+__all__ = [
+    "DasklsError",
+    "DataError",
+    "MemoryPlanError",
+    "NonConvergenceWarning",
+    "ParameterError",
+    "StoreError",
+]
+
+
+class DasklsError(Exception):
+    """The root of daskls's errors."""
+
+
+class DataError(DasklsError, ValueError):
+    """The data cannot be used: NaN, a wrong shape, one class, and the like."""
+
+
+class ParameterError(DasklsError, ValueError):
+    """A parameter is out of its range, or two parameters exclude each other."""
+
+
+class MemoryPlanError(DasklsError, MemoryError):
+    """The largest task would not fit a worker; raised before any training."""
+
+
+class StoreError(DasklsError):
+    """A store is missing, incomplete, foreign, from a newer format, or out of space."""
+
+
+class NonConvergenceWarning(UserWarning):
+    """Some local solver stopped at its step limit before it reached `tol`."""

@@ -1,0 +1,185 @@
+"""What all classifiers share: the handle on a finished model, prediction, saving, pickling."""
+
+import os
+from typing import Any, Self
+
+import dask
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from daskls.errors import DataError
+from daskls.estimators.store import copy_model, embed_model, extract_model
+from daskls.graph.cluster import compute
+from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
+from daskls.graph.rows import open_blocks
+from daskls.records import FloatArray
+from daskls.store.files import local_path
+from daskls.store.reader import ModelReader, open_model
+from daskls.store.temporary import ModelHandle
+
+__all__ = ["LocalClassifier"]
+
+
+class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose fitted state is a handle on a model in a store."""
+
+    client: Any
+    _handle: ModelHandle
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        tags.input_tags.sparse = False
+        return tags
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy; the client is shared, as a connection cannot be copied."""
+        params = self.get_params(deep=False)
+        client = params.pop("client", None)
+        copies = {name: clone(value, safe=False) for name, value in params.items()}
+        return type(self)(**copies, client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the client; a temporary model travels inside."""
+        state = dict(super().__getstate__())
+        state["client"] = None
+        handle = state.get("_handle")
+        if handle is not None and handle.is_temporary:
+            state["_handle"] = embed_model(handle)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state.get("_handle"), bytes):
+            state = {**state, "_handle": extract_model(state["_handle"])}
+        super().__setstate__(state)
+
+    def _adopt(self, handle: ModelHandle) -> Self:
+        """Take a finished model as the fitted state."""
+        self._handle = handle
+        meta = self._reader.meta
+        self.classes_ = labels_from_json(meta["classes"])
+        self.n_features_in_ = int(meta["n_features"])
+        self.n_cells_ = self._reader.n_cells
+        return self
+
+    @property
+    def _reader(self) -> ModelReader:
+        return open_model(self._handle.path, self._handle.fingerprint)
+
+    @property
+    def fit_report_(self) -> Any:
+        """One row a cell: a NumPy record array, shape (n_cells_,).
+
+        Its fields are those of `daskls.records.CellReport`; ``pandas.DataFrame`` takes it as it
+        is.
+        """
+        check_is_fitted(self)
+        return self._reader.report
+
+    def _answer(self, X: Any, classes: FloatArray | None) -> Any:
+        """Answer in kind: in memory for rows in memory, lazily for anything else."""
+        check_is_fitted(self)
+        if is_in_memory(X):
+            X = validate_data(self, X, reset=False, ensure_all_finite=False)
+            return predict_array(np.asarray(X), self._handle, classes)
+        X = open_blocks(X, "X", SUPER_NBYTES)
+        self._check_width(X.shape[1])
+        n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
+        return predict_lazily(X, self._handle, classes, n_scores)
+
+    def _check_width(self, n_features: int) -> None:
+        """Refuse rows of another width than the training rows had."""
+        if n_features != self.n_features_in_:
+            raise DataError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input. Pass the columns it was trained on."
+            )
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of each row.
+
+        Parameters
+        ----------
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array
+
+        Returns
+        -------
+        labels : array (n,). NumPy for NumPy; else a lazy Dask array in X's row chunks.
+
+        Raises
+        ------
+        DataError : NaN or infinity (with the row's number), or another number of features
+        """
+        check_is_fitted(self)
+        return self._answer(X, self.classes_)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision values.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`
+
+        Returns
+        -------
+        scores : array (n,) for two classes, positive for ``classes_[1]``; else (n, n_classes),
+            one-vs-one votes with summed confidences as in scikit-learn, -1 for a class that has
+            no row in the cell. NumPy for NumPy, else a lazy Dask array.
+        """
+        return self._answer(X, None)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on X and y.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`
+        y : array (n,)
+        sample_weight : array (n,), or None
+        """
+        labels, y, weight = compute([self.predict(X), y, sample_weight], self.client)
+        return float(accuracy_score(np.asarray(y), labels, sample_weight=weight))
+
+    def predict_to_zarr(
+        self, X: Any, path: str | os.PathLike[str], on_progress: Any = None
+    ) -> None:
+        """Write the label of each row into a new Zarr array, block by block.
+
+        Parameters
+        ----------
+        X : Zarr array or its path, or Dask array: (n, d)
+        path : where to write; must not exist
+        on_progress : called with a `Progress` as blocks finish, or None
+        """
+        check_is_fitted(self)
+        self._check_width(open_blocks(X, "X").shape[1])
+        target = local_path(path, what="output")
+        predict_to_zarr(X, self._handle, self.classes_, target, self.client, on_progress)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a folder that `daskls.load` opens.
+
+        Parameters
+        ----------
+        path : must not exist
+
+        Raises
+        ------
+        StoreError : when ``path`` exists or its disk is full
+        """
+        check_is_fitted(self)
+        copy_model(self._handle, path)
+
+
+def is_in_memory(X: Any) -> bool:
+    """Whether X is an in-memory array or sequence, which scikit-learn's checks may look at."""
+    on_disk = isinstance(X, (str, os.PathLike)) or hasattr(X, "store_path")
+    return not on_disk and not dask.is_dask_collection(X)
+
+
+def labels_from_json(values: dict[str, Any]) -> FloatArray:
+    """Return class labels in their own dtype."""
+    return np.array(values["values"], dtype=np.dtype(values["dtype"]))

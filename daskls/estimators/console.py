@@ -1,0 +1,58 @@
+"""Progress on a terminal or in a notebook."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
+
+from daskls.graph.progress import Progress
+
+__all__ = ["progress_bars"]
+
+LABELS = {
+    "sample": "sampling blocks",
+    "regroup": "regrouping blocks",
+    "train": "training cells",
+    "predict": "predicting blocks",
+    "convert": "converting rows",
+    "write": "writing rows",
+}
+
+
+@contextmanager
+def progress_bars(
+    *, show: bool = True, console: Console | None = None
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Yield a listener that draws one bar a stage, with the time left; None if not shown."""
+    if not show:
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    tasks = {}
+    with Bars(*columns, console=console or Console(stderr=True)) as bars:
+
+        def listen(progress: Progress) -> None:
+            if progress.stage not in tasks:
+                label = LABELS.get(progress.stage, progress.stage)
+                tasks[progress.stage] = bars.add_task(label, total=progress.total)
+            # Without a count the bar pulses until the stage ends.
+            total = progress.total if progress.done is not None else None
+            bars.update(tasks[progress.stage], completed=progress.done or 0, total=total)
+
+        yield listen

@@ -1,0 +1,108 @@
+"""What estimators check and convert before any graph is built."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from daskls.errors import DataError, ParameterError
+from daskls.estimators.base import is_in_memory
+
+__all__ = ["candidates", "check_input", "draw_seed", "saved_params"]
+
+# Neither describes the model.
+NOT_SAVED = ("client", "store", "verbose")
+
+
+def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
+    """Return a parameter's candidate values, or None for the method's own grid.
+
+    Raises
+    ------
+    ParameterError : no values, or one that is not a positive finite number
+    """
+    if value is None:
+        return None
+    values = np.atleast_1d(np.asarray(value, dtype=np.float64)).ravel()
+    if len(values) == 0:
+        raise ParameterError(
+            f"{name} is an empty grid; give at least one value, or None for the method's own grid."
+        )
+    bad = values[~(np.isfinite(values) & (values > 0))]
+    if len(bad):
+        raise ParameterError(f"{name} holds {bad[0]:g}; every value must be positive and finite.")
+    return tuple(np.unique(values).tolist())
+
+
+def draw_seed(random_state: Any) -> int | None:
+    """Return the integer seed of a fit; None where the user leaves it open."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def saved_params(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return the constructor parameters that describe a model, as JSON values."""
+    params = estimator.get_params(deep=False)
+    return {name: _json(value) for name, value in params.items() if name not in NOT_SAVED}
+
+
+def _json(value: Any) -> Any:
+    """Return a parameter as a JSON value; an object that has none is named only."""
+    if isinstance(value, dict):
+        return {"__items__": [[_json(k), _json(v)] for k, v in value.items()]}
+    if isinstance(value, np.ndarray | tuple | list):
+        return [_json(v) for v in np.asarray(value).tolist()]
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else None
+
+
+def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
+    """Return constructor parameters that `saved_params` wrote."""
+    return {
+        name: dict(value["__items__"]) if isinstance(value, dict) else value
+        for name, value in params.items()
+    }
+
+
+def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    """Let scikit-learn check what is in memory; leave Dask and Zarr arrays to the graph.
+
+    Values are checked for NaN and infinity where they are read, so that the error names the row.
+    """
+    if y is not None and is_in_memory(y):
+        _check_labels(np.asarray(y))
+    if is_in_memory(X):
+        if y is None or is_in_memory(y):
+            X, y = validate_data(
+                estimator, X, y, ensure_all_finite=False, ensure_min_samples=2, y_numeric=False
+            )
+        else:
+            X = validate_data(estimator, X, ensure_all_finite=False, ensure_min_samples=2)
+    elif y is not None and is_in_memory(y):
+        y = column_or_1d(np.asarray(y))
+    if y is not None and is_in_memory(y):
+        check_classification_targets(y)
+    if sample_weight is not None and is_in_memory(sample_weight):
+        sample_weight = np.asarray(sample_weight, np.float64)
+    return X, y, sample_weight
+
+
+def _check_labels(y: Any) -> None:
+    """Refuse NaN and infinity among labels, naming the first row; scikit-learn would not."""
+    if y.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), -1)).all(axis=1))
+        if len(bad):
+            raise DataError(f"Input y contains NaN or infinity, first in row {bad[0]}. Remove it.")

@@ -1,0 +1,60 @@
+"""Open a saved model."""
+
+import os
+from typing import Any
+
+from daskls.errors import StoreError
+from daskls.estimators.base import LocalClassifier
+from daskls.estimators.inputs import params_from_json
+from daskls.estimators.voronoi import VoronoiSVC
+from daskls.store.files import local_path
+from daskls.store.reader import ModelReader
+from daskls.store.temporary import ModelHandle
+
+__all__ = ["load"]
+
+ESTIMATORS: dict[str, type[LocalClassifier]] = {"VoronoiSVC": VoronoiSVC}
+
+
+def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier:
+    """Open a model that `save`, or a fit with ``store=``, wrote.
+
+    Parameters
+    ----------
+    path : path of the model
+    client : distributed Client for predictions, or None for the current scheduler
+
+    Returns
+    -------
+    estimator : the fitted estimator. It holds a handle; models are read as they are needed.
+
+    Raises
+    ------
+    StoreError : no model there, an unfinished or damaged one, or a newer format
+
+    Notes
+    -----
+    A model is data: JSON and arrays. Nothing in it is executed.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, daskls
+    >>> X = np.random.default_rng(0).random((300, 2))
+    >>> y = X[:, 0] > X[:, 1]
+    >>> model = daskls.VoronoiSVC(cell_size=150, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.zarr")
+    ...     same = daskls.load(f"{folder}/model.zarr")
+    ...     bool((same.predict(X) == model.predict(X)).all())
+    True
+    """
+    folder = local_path(path, what="model")
+    reader = ModelReader(folder)
+    name = reader.meta["estimator"]
+    if name not in ESTIMATORS:
+        raise StoreError(
+            f"The model at {folder} is a {name}, which this daskls does not know. Upgrade daskls."
+        )
+    estimator = ESTIMATORS[name](**params_from_json(reader.meta["params"]))
+    estimator.set_params(client=client)
+    return estimator._adopt(ModelHandle(str(folder), reader.fingerprint))

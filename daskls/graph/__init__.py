@@ -1,0 +1,1 @@
+"""Builds every graph: the task functions, and one graph builder a stage."""

@@ -1,0 +1,165 @@
+"""Which fit a store belongs to: the identity of its data and parameters."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError, StoreError
+from daskls.graph.rows import BlockRows
+from daskls.graph.scan import LabelScan
+from daskls.records import FloatArray, SolverSpec
+from daskls.store.layout import Root
+from daskls.store.reader import spec_to_json
+
+__all__ = ["FitRequest", "check_free", "find_seed", "name_classes", "open_root"]
+
+
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """What an estimator asks for.
+
+    Attributes
+    ----------
+    estimator : str. The class's name.
+    params : dict. JSON values that a saved model shows and a loaded estimator takes.
+    spec : SolverSpec
+    cell_size : int
+    seed : int, or None to draw one (a store that has begun keeps its own)
+    class_weight : dict label -> float, "balanced", or None
+    """
+
+    estimator: str
+    params: dict[str, Any]
+    spec: SolverSpec
+    cell_size: int
+    seed: int | None
+    class_weight: dict[Any, float] | str | None
+
+
+def name_classes(rows: BlockRows, scan: LabelScan) -> FloatArray:
+    """Return the label of each class code of the fit, in order.
+
+    Raises
+    ------
+    DataError : when y holds a code that the data set has no class for
+    """
+    if rows.classes is None:
+        return scan.labels
+    foreign = [c for c in scan.labels.tolist() if c not in range(len(rows.classes))]
+    if foreign:
+        raise DataError(
+            f"y holds the class code {foreign[0]!r}, but the data set names {len(rows.classes)} "
+            f"classes, of codes 0 to {len(rows.classes) - 1}. Write y or the classes again."
+        )
+    named: FloatArray = rows.classes[scan.labels]
+    return named
+
+
+def check_free(store: Path) -> None:
+    """Refuse a folder that holds something else: a model is not mixed with a user's files."""
+    begun = (store / "zarr.json").exists() or all(
+        path.name.startswith(("input-", "."))
+        for path in (store.iterdir() if store.is_dir() else ())
+    )
+    if store.is_file() or not begun:
+        raise StoreError(
+            f"The store {store} exists and is no model. Give a path that does not exist yet."
+        )
+    if (store / "zarr.json").exists():
+        Root.open(store)
+
+
+def find_seed(request: FitRequest, store: Path) -> int:
+    """Return the request's seed; without one, that of the begun store, or a fresh one."""
+    if request.seed is not None:
+        return request.seed
+    if (store / "zarr.json").exists():
+        return int(Root.open(store).attributes["seed"])
+    return int(np.random.default_rng().integers(2**31))
+
+
+def open_root(
+    request: FitRequest,
+    rows: BlockRows,
+    scan: LabelScan,
+    seed: int,
+    checksum: int,
+    store: Path,
+) -> Root:
+    """Return the store's root, new or begun by an equal fit.
+
+    Raises
+    ------
+    StoreError : when the store was begun with other data or other parameters
+    """
+    classes = name_classes(rows, scan)
+    identity = {
+        "data": {
+            "n_rows": scan.n_kept,
+            "n_features": rows.n_features,
+            "dtype": rows.X.dtype.str,
+            "checksum": f"{checksum:016x}",
+            "classes": _labels_to_json(classes),
+        },
+        "parameters": {
+            "estimator": request.estimator,
+            "spec": spec_to_json(request.spec),
+            "cell_size": request.cell_size,
+            "class_weight": _json_weight(request.class_weight),
+            "seed": seed,
+        },
+    }
+    # Through JSON and back, so that what was stored compares equal to what is asked for.
+    identity = json.loads(json.dumps(identity))
+    fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    if not (store / "zarr.json").exists():
+        meta = {
+            "estimator": request.estimator,
+            "params": request.params,
+            "spec": spec_to_json(request.spec),
+            "n_features": rows.n_features,
+            "n_rows": scan.n_kept,
+            "classes": _labels_to_json(classes),
+        }
+        attributes = {"fingerprint": fingerprint, "identity": identity, "seed": seed, "meta": meta}
+        return Root.create(store, attributes)
+    root = Root.open(store, mode="r+")
+    if root.attributes["fingerprint"] != fingerprint:
+        differing = _differences(root.attributes["identity"], identity)
+        raise StoreError(
+            f"The store {store} belongs to another fit: {differing}. Give another store, remove "
+            "this one, or fit with the data and parameters that it was begun with."
+        )
+    return root
+
+
+def _labels_to_json(labels: FloatArray) -> dict[str, Any]:
+    """Return class labels and their dtype as JSON values."""
+    return {"dtype": labels.dtype.str, "values": labels.tolist()}
+
+
+def _json_weight(weight: dict[Any, float] | str | None) -> Any:
+    """Return class weights as JSON values."""
+    if not isinstance(weight, dict):
+        return weight
+    return sorted([str(label), float(value)] for label, value in weight.items())
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Say which entries of two identities differ, and how."""
+    parts = []
+    for group, entries in new.items():
+        for name, value in entries.items():
+            before = old.get(group, {}).get(name)
+            if before == value:
+                continue
+            if isinstance(value, dict) and isinstance(before, dict):
+                names = [k for k in value if before.get(k) != value[k]]
+                parts += [f"{k} was {before.get(k)!r}, is {value[k]!r}" for k in names]
+            else:
+                parts.append(f"{name} was {before!r}, is {value!r}")
+    return "; ".join(parts)

@@ -1,0 +1,203 @@
+"""Stage 4: blocks of rows to scores or labels, lazily, in row order."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from daskls.graph.blocks import block_start, map_rows
+from daskls.graph.cluster import find_slots, one_blas_thread
+from daskls.graph.progress import Progress, watch
+from daskls.graph.rows import BLOCK_NBYTES, BlockRows, merge_chunks, open_blocks
+from daskls.graph.sample import first_bad_value, value_error
+from daskls.kernels.votes import class_scores, vote_scores
+from daskls.partition.tree import route_rows
+from daskls.records import FloatArray, LocalModel
+from daskls.solvers.cell import cell_scores
+from daskls.store.arrays import ArrayHandle, create_output
+from daskls.store.reader import ModelReader, open_model
+from daskls.store.temporary import ModelHandle
+
+__all__ = ["SUPER_NBYTES", "predict_block", "predict_lazily", "predict_to_zarr", "score_rows"]
+
+# A block of queries is evaluated against every cell it touches: the larger it is, the fewer times
+# the models are read. Chunks are merged up to about this size.
+SUPER_NBYTES = 64 << 20
+# Queries of one cell whose kernel values are held at once.
+SLAB_ROWS = 1024
+
+
+def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
+    """Return the scores of rows, grouped by cell: (m,) for two classes, (m, k) for more.
+
+    Positive speaks for the second of two classes; a cell of one class answers +-1.
+    """
+    n_classes = len(reader.meta["classes"]["values"])
+    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    if not len(X):
+        return scores
+    cells = route_rows(reader.tree, X)
+    order = np.argsort(cells, kind="stable")
+    touched, starts = np.unique(cells[order], return_index=True)
+    with one_blas_thread():
+        groups = np.split(order, starts[1:])
+        for model, rows in zip(reader.read_cells(touched), groups, strict=True):
+            for start in range(0, len(rows), SLAB_ROWS):
+                slab = rows[start : start + SLAB_ROWS]
+                scores[slab] = _model_scores(model, X[slab], n_classes)
+    return scores
+
+
+def _model_scores(model: LocalModel, X: FloatArray, n_classes: int) -> FloatArray:
+    """Return one cell's scores in the shape of the whole model's."""
+    present = len(model.classes)
+    if n_classes == 2:
+        if present == 2:
+            return cell_scores(model, X)
+        return np.full(len(X), 1.0 if model.classes[0] == 1 else -1.0)
+    if present == 1:
+        scores = np.ones((len(X), 1))
+    elif present == 2:
+        scores = vote_scores(cell_scores(model, X)[:, None], 2)
+    else:
+        scores = cell_scores(model, X)
+    return class_scores(scores, model.classes, n_classes)
+
+
+def labels_of(scores: FloatArray, classes: FloatArray) -> FloatArray:
+    """Return the label of each row's scores."""
+    winners = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+    labels: FloatArray = classes[winners]
+    return labels
+
+
+def predict_block(
+    X: FloatArray, handle: ModelHandle, classes: FloatArray | None, block_info: Any = None
+) -> FloatArray:
+    """Answer one block: labels if ``classes`` is given, else scores.
+
+    Raises
+    ------
+    DataError : when a value is NaN, infinite or too large, with its row's number
+    """
+    bad = first_bad_value(X)
+    if bad is not None:
+        first_row = block_start(block_info)[1] if block_info else 0
+        raise value_error(first_row + bad[0], bad[1])
+    scores = score_rows(open_model(handle.path, handle.fingerprint), X)
+    return scores if classes is None else labels_of(scores, classes)
+
+
+def predict_lazily(
+    X: da.Array, handle: ModelHandle, classes: FloatArray | None, n_scores: int
+) -> da.Array:
+    """Return a lazy array of labels (n,), or of scores (n,) or (n, k); rows and chunks as X's.
+
+    Parameters
+    ----------
+    X : Dask array (n, d), one block of columns
+    handle : ModelHandle
+    classes : labels, or None for scores
+    n_scores : int. Columns of the scores; 1 for two classes.
+    """
+    row_nbytes = X.shape[1] * X.dtype.itemsize
+    merged = X.chunks[0]
+    # Merging copies; chunks that are large already are not worth it.
+    if max(merged) * row_nbytes < BLOCK_NBYTES:
+        merged = merge_chunks(merged, max(SUPER_NBYTES // row_nbytes, 1))
+    flat = classes is not None or n_scores == 1
+    dtype = np.dtype(np.float64) if classes is None else classes.dtype
+    answer = da.map_blocks(
+        predict_block,
+        X.rechunk({0: merged}),
+        handle=handle,
+        classes=classes,
+        drop_axis=1 if flat else None,
+        chunks=(merged,) if flat else (merged, (n_scores,)),
+        dtype=dtype,
+        meta=np.empty((0,) if flat else (0, 0), dtype),
+    )
+    return answer.rechunk({0: X.chunks[0]})
+
+
+def write_block(
+    X: FloatArray,
+    *,
+    handle: ModelHandle,
+    classes: FloatArray | None,
+    target: ArrayHandle,
+    block_info: Any = None,
+) -> int:
+    """Answer one block and write it; return its rows. The block owns its chunk of the output."""
+    target.write(
+        block_start(block_info)[1], predict_block(X, handle, classes, block_info=block_info)
+    )
+    return len(X)
+
+
+def predict_to_zarr(
+    source: Any,
+    handle: ModelHandle,
+    classes: FloatArray,
+    path: Path,
+    client: Any = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> ArrayHandle:
+    """Write the labels of all rows into a Zarr array, one chunk a super-block.
+
+    Parameters
+    ----------
+    source : Zarr array, path of one, or Dask array: (n, d)
+    handle : ModelHandle
+    classes : array (k,). Strings are written as fixed-width.
+    path : Path. Must not exist.
+    client : distributed client, or None
+    on_progress : called as blocks finish
+
+    Returns
+    -------
+    output : ArrayHandle
+    """
+    X = open_blocks(source, "X", SUPER_NBYTES)
+    row_nbytes = X.shape[1] * X.dtype.itemsize
+    rows = max(1, *merge_chunks(X.chunks[0], max(SUPER_NBYTES // row_nbytes, 1)))
+    # A chunk of the output is one block, so blocks must be regular.
+    X = X.rechunk({0: rows})
+    if classes.dtype.kind == "O":
+        classes = classes.astype(str)
+    output = create_output(path, X.shape[0], classes.dtype.str, rows)
+    blocks = BlockRows(X, X)
+    try:
+        with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
+            map_rows(
+                write_block, blocks, X, client=client, handle=handle, classes=classes, target=output
+            )
+    except BaseException:
+        # Rows without an answer would read as the fill value.
+        output.delete()
+        raise
+    return output
+
+
+def predict_array(X: FloatArray, handle: ModelHandle, classes: FloatArray | None) -> FloatArray:
+    """Answer rows in memory, on this machine's threads; no scheduler is involved.
+
+    Raises
+    ------
+    DataError : when a value is NaN, infinite or too large, with its row's number
+    """
+    bad = first_bad_value(X)
+    if bad is not None:
+        raise value_error(*bad)
+    reader = open_model(handle.path, handle.fingerprint)
+    slots = find_slots()
+    rows = max(min(SUPER_NBYTES // (X.shape[1] * X.itemsize), -(-len(X) // slots)), SLAB_ROWS)
+    with ThreadPoolExecutor(slots) as threads:
+        parts = list(
+            threads.map(lambda i: score_rows(reader, X[i : i + rows]), range(0, len(X), rows))
+        )
+    scores = np.concatenate(parts)
+    return scores if classes is None else labels_of(scores, classes)

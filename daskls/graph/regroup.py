@@ -1,0 +1,119 @@
+"""Stage 2: every row to its leaf, rows regrouped by leaf on disk."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.graph.blocks import block_start, map_rows
+from daskls.graph.cluster import compute
+from daskls.graph.rows import BlockRows
+from daskls.graph.scan import LabelScan, block_checksum, take_kept
+from daskls.partition.tree import route_rows
+from daskls.records import FloatArray, IntArray, Tree
+from daskls.store.exchange import Exchange, Rows
+from daskls.store.layout import Root, read_tree, root_stamp
+
+__all__ = ["assign_block", "load_trunk", "regroup_rows"]
+
+
+def load_trunk(root: str, fingerprint: str) -> Tree:
+    """Return a store's sampled tree; read once a process.
+
+    Raises
+    ------
+    StoreError : when the store was replaced under a running fit
+    """
+    return _load_trunk(root, fingerprint, root_stamp(root))
+
+
+@lru_cache(maxsize=4)
+def _load_trunk(root: str, fingerprint: str, stamp: tuple[int, int]) -> Tree:
+    """Read the tree; the stamp keeps that of a replaced store from being used again."""
+    opened = Root.open(Path(root))
+    group = opened.find_group("partition")
+    if group is None or opened.attributes["fingerprint"] != fingerprint:
+        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
+    return read_tree(group)
+
+
+def assign_block(
+    X: FloatArray,
+    y: FloatArray,
+    weights: FloatArray | None,
+    *,
+    root: str,
+    fingerprint: str,
+    exchange: Exchange,
+    labels: FloatArray,
+    class_weight: FloatArray,
+    first_kept: IntArray,
+    block_info: Any = None,
+) -> int:
+    """Write one block's rows, sorted by leaf; return the checksum of its rows.
+
+    A retry after a worker's death finds the marker and returns.
+    Peak memory: `memory.assign_nbytes`.
+    """
+    block, _ = block_start(block_info)
+    done = exchange.find_block(block)
+    if done is not None:
+        return done
+    X, codes, given = take_kept(X, y, weights, labels)
+    start = int(first_kept[block])
+    rows = Rows(X, codes, given * class_weight[codes], start + np.arange(len(X)))
+    leaves = route_rows(load_trunk(root, fingerprint), X)
+    checksum = block_checksum(X, codes, given, start)
+    exchange.write_block(block, rows, leaves, checksum)
+    return checksum
+
+
+def regroup_rows(
+    rows: BlockRows,
+    scan: LabelScan,
+    exchange: Exchange,
+    class_weight: FloatArray,
+    root: Root,
+    checksum: int,
+    client: Any = None,
+) -> IntArray:
+    """Write the exchange and its manifest; return the rows of each leaf.
+
+    Raises
+    ------
+    StoreError : when X or y gave other values than in stage 1
+    """
+    exchange.create()
+    sums = map_rows(
+        assign_block,
+        rows,
+        rows.X,
+        rows.y,
+        rows.weights,
+        client=client,
+        root=str(root.path),
+        fingerprint=root.attributes["fingerprint"],
+        exchange=exchange,
+        labels=scan.labels,
+        class_weight=class_weight,
+        first_kept=scan.first_kept,
+    )
+    if sum(sums) % 2**64 != checksum:
+        exchange.delete()
+        raise StoreError(
+            "X or y gave other values at the second reading than at the first, so no model of "
+            "them exists. A Dask array must compute the same values each time: seed it, or write "
+            "it to Zarr and fit on that."
+        )
+    # One small task, so that the client need not see what the workers write.
+    (leaf_rows,) = compute([dask.delayed(stack_manifest, pure=False)(exchange)], client)
+    counts: IntArray = leaf_rows
+    return counts
+
+
+def stack_manifest(exchange: Exchange) -> IntArray:
+    """Write the manifest of all blocks; return the rows of each leaf."""
+    return exchange.stack_manifest()

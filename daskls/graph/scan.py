@@ -1,0 +1,144 @@
+"""Stage 1, first half: labels, weights and the identity of y, without reading a feature."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.graph.blocks import block_start, map_rows
+from daskls.graph.rows import BlockRows
+from daskls.kernels.checksum import row_checksum
+from daskls.records import FloatArray, IntArray
+
+__all__ = ["LabelScan", "block_checksum", "scan_block", "scan_labels", "take_kept"]
+
+# Weights multiply C in float32.
+SMALLEST = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class BlockLabels:
+    """What one block says: labels with their kept rows, and the first bad row of each kind."""
+
+    labels: FloatArray
+    counts: IntArray
+    n_kept: int
+    bad_label: int | None
+    bad_weight: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class LabelScan:
+    """Labels and counts of all rows that count.
+
+    Attributes
+    ----------
+    labels : array, shape (k,). Sorted values of y: codes where the data set has classes.
+    counts : int array, shape (k,). Rows of each, without those of weight 0.
+    first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block.
+    """
+
+    labels: FloatArray
+    counts: IntArray
+    first_kept: IntArray
+
+    @property
+    def n_kept(self) -> int:
+        """The number of rows that count."""
+        return int(self.first_kept[-1])
+
+
+def kept_rows(X: FloatArray, weights: FloatArray | None) -> Any:
+    """Return an index of the rows that count: a row of weight 0 is as if it were not there."""
+    if weights is None or (weights[:, 0] > 0).all():
+        # A slice copies nothing.
+        return slice(None)
+    return np.flatnonzero(weights[:, 0] > 0)
+
+
+def scan_block(y: FloatArray, weights: FloatArray | None, *, block_info: Any = None) -> BlockLabels:
+    """Count the labels of one block."""
+    _, first_row = block_start(block_info)
+    kept = y[kept_rows(y, weights), 0]
+    labels, counts = np.unique(kept, return_counts=True)
+    bad_label = _first(~np.isfinite(y[:, 0]), first_row) if y.dtype.kind == "f" else None
+    bad_weight = None
+    if weights is not None:
+        w = weights[:, 0].astype(np.float64)
+        bad_weight = _first(~((w == 0) | ((w >= SMALLEST) & (w <= 1 / SMALLEST))), first_row)
+    return BlockLabels(labels, counts, len(kept), bad_label, bad_weight)
+
+
+def _first(bad: FloatArray, first_row: int) -> int | None:
+    """Return the global number of the first bad row."""
+    places = np.flatnonzero(bad)
+    return first_row + int(places[0]) if len(places) else None
+
+
+def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
+    """Count labels and rows; refuse what cannot be trained on.
+
+    Raises
+    ------
+    DataError : a label or weight that is NaN or infinite, a negative weight, continuous labels,
+        fewer than two classes
+    """
+    blocks = map_rows(scan_block, rows, rows.y, rows.weights, client=client)
+    bad_label = min((b.bad_label for b in blocks if b.bad_label is not None), default=None)
+    if bad_label is not None:
+        raise DataError(f"Input y contains NaN or infinity, first in row {bad_label}. Remove it.")
+    bad_weight = min((b.bad_weight for b in blocks if b.bad_weight is not None), default=None)
+    if bad_weight is not None:
+        raise DataError(
+            f"sample_weight must be 0 or between {SMALLEST:g} and {1 / SMALLEST:g}, not negative "
+            f"and finite; that of row {bad_weight} is not. Give weight 0 to rows that should not "
+            "count, and scale the others."
+        )
+    labels = np.unique(np.concatenate([b.labels for b in blocks]))
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        raise DataError(
+            f"Unknown label type: continuous. y holds {labels[labels != np.floor(labels)][0]!r}; "
+            "a classifier needs discrete labels. Bin y, or use a regressor."
+        )
+    counts = np.zeros(len(labels), np.int64)
+    for block in blocks:
+        counts[np.searchsorted(labels, block.labels)] += block.counts
+    if not len(labels):
+        raise DataError(
+            "No row counts: every sample_weight is zero. Give rows of at least two classes a "
+            "positive weight."
+        )
+    if len(labels) < 2:
+        raise DataError(
+            f"y has only one class, {labels[0]!r}; a classifier needs rows of at least 2 classes. "
+            "Check the labels (and sample_weight), or draw other rows."
+        )
+    return LabelScan(labels, counts, np.cumsum([0, *(b.n_kept for b in blocks)]))
+
+
+def encode_labels(y: FloatArray, labels: FloatArray) -> IntArray:
+    """Return the code of each label, int32 (m,)."""
+    codes = np.minimum(np.searchsorted(labels, y), len(labels) - 1).astype(np.int32)
+    if not (labels[codes] == y).all():
+        raise DataError(
+            "y gave a label at the second reading that it did not give at the first. A Dask array "
+            "must compute the same values each time: seed it, or write it to Zarr."
+        )
+    return codes
+
+
+def take_kept(
+    X: FloatArray, y: FloatArray, weights: FloatArray | None, labels: FloatArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return the features, class codes and weights of a block's rows that count."""
+    kept = kept_rows(X, weights)
+    codes = encode_labels(y[kept, 0], labels)
+    given = np.ones(len(codes)) if weights is None else weights[kept, 0].astype(np.float64)
+    return X[kept], codes, given
+
+
+def block_checksum(X: FloatArray, codes: IntArray, weights: FloatArray, first_kept: int) -> int:
+    """Return the checksum of rows with codes and weights, which adds up over blocks."""
+    extra = np.column_stack([codes.astype(np.float64), weights])
+    return (row_checksum(X, first_kept) + row_checksum(extra, first_kept)) % 2**64

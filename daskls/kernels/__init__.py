@@ -1,0 +1,1 @@
+"""Compiled numerical kernels: arrays in, arrays out. No layer below but numpy and numba."""

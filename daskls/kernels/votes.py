@@ -1,0 +1,92 @@
+"""One-vs-one: pairwise decision values from coefficients, and class scores from their votes."""
+
+import numpy as np
+
+from daskls.kernels._jit import jit
+from daskls.records import FloatArray, IntArray
+
+__all__ = ["ABSENT_SCORE", "Ballot", "class_scores", "pair_decisions", "pairs_of", "vote_scores"]
+
+# A class that is absent from a cell scores this: below the lowest possible score of one present
+# (0 votes minus a third), and finite.
+ABSENT_SCORE = -1.0
+
+
+def pairs_of(n_classes: int) -> list[tuple[int, int]]:
+    """Return the pairs (a, b), a < b, in scikit-learn's order.
+
+    >>> pairs_of(3)
+    [(0, 1), (0, 2), (1, 2)]
+    """
+    return [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
+
+
+@jit
+def pair_decisions(K, coef, class_ptr, out):
+    """Write the decision values of every pair of classes, summed in a fixed order of rows.
+
+    Parameters
+    ----------
+    K : float64 array, shape (m, s), C-contiguous. Kernel values of queries and support rows.
+    coef : float32 array, shape (k - 1, s)
+    class_ptr : int64 array, shape (k + 1,)
+    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; positive speaks for the
+        second class of a pair, as in scikit-learn's binary decision function.
+    """
+    n_classes = class_ptr.shape[0] - 1
+    for i in range(K.shape[0]):
+        row = K[i]
+        p = 0
+        for a in range(n_classes):
+            for b in range(a + 1, n_classes):
+                total = 0.0
+                c = coef[b - 1]
+                for j in range(class_ptr[a], class_ptr[a + 1]):
+                    total += row[j] * np.float64(c[j])
+                c = coef[a]
+                for j in range(class_ptr[b], class_ptr[b + 1]):
+                    total += row[j] * np.float64(c[j])
+                out[i, p] = total
+                p += 1
+
+
+class Ballot:
+    """The votes of one-vs-one decisions, pair by pair, so that no array of all pairs is needed."""
+
+    def __init__(self, n_rows: int, n_classes: int) -> None:
+        self.votes = np.zeros((n_rows, n_classes))
+        self.confidence = np.zeros((n_rows, n_classes))
+
+    def add(self, a: int, b: int, decisions: FloatArray) -> None:
+        """Count one pair's decision values, shape (n_rows,); positive speaks for class b."""
+        second = decisions > 0
+        self.votes[:, b] += second
+        self.votes[:, a] += ~second
+        self.confidence[:, b] += decisions
+        self.confidence[:, a] -= decisions
+
+    def scores(self) -> FloatArray:
+        """Return the votes plus the summed confidence squeezed into (-1/3, 1/3).
+
+        The largest wins; equal votes go to the larger confidence, then to the first class, as in
+        scikit-learn's OneVsOneClassifier.
+        """
+        return self.votes + self.confidence / (3 * (np.abs(self.confidence) + 1))
+
+
+def vote_scores(decisions: FloatArray, n_classes: int) -> FloatArray:
+    """Return one score a class, shape (m, k), from all decision values, shape (m, k (k - 1) / 2).
+
+    The columns come in the order of `pairs_of`; see `Ballot.scores`.
+    """
+    ballot = Ballot(decisions.shape[0], n_classes)
+    for p, (a, b) in enumerate(pairs_of(n_classes)):
+        ballot.add(a, b, decisions[:, p])
+    return ballot.scores()
+
+
+def class_scores(scores: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:
+    """Spread the scores of the classes present over all ``n_classes`` columns."""
+    spread = np.full((scores.shape[0], n_classes), ABSENT_SCORE)
+    spread[:, classes] = scores
+    return spread

@@ -1,0 +1,98 @@
+"""Projected peak bytes of each task: pure arithmetic, tested against measured peaks."""
+
+from dataclasses import dataclass
+
+from daskls.records import SolverSpec
+
+__all__ = [
+    "TaskSizes",
+    "assign_nbytes",
+    "cell_nbytes",
+    "group_nbytes",
+    "grow_nbytes",
+    "largest_block",
+    "leaf_nbytes",
+    "model_nbytes",
+]
+
+F4, F8 = 4, 8
+# Rows of a routing tile and of a kernel matrix's panel, as in kernels/route.py and kernels/gram.py.
+ROUTE_ROWS = 4096
+GEMM_ROWS = 256
+# Small vectors of one value a row, of all the functions that are active at the peak.
+ROW_TEMPORARIES = 128
+
+
+@dataclass(frozen=True)
+class TaskSizes:
+    """What the projections need to know of a fit."""
+
+    n_features: int
+    itemsize: int
+    n_classes: int
+    cell_size: int
+    spec: SolverSpec
+    n_block_copies: int = 2
+
+    @property
+    def row_nbytes(self) -> int:
+        """One row of the exchange: features, class code, weight, global row number."""
+        return self.n_features * self.itemsize + 4 + 8 + 8
+
+
+def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Bytes that the training of one cell of ``n_rows`` rows adds to the task that holds it."""
+    m, d, k = n_rows, sizes.n_features, sizes.n_classes
+    copies = m * d * (3 * F8 + 2 * F4) + m * ROW_TEMPORARIES
+    panel = GEMM_ROWS * (2 * m + d) * F8
+    matrices = 2 * m * m * F4
+    # Two large classes may hold nearly the whole cell; their held-out rows are gathered too.
+    pairs = int(m * m * F4 * (1 + 1 / sizes.spec.cv)) if k > 2 else 0
+    solutions = sizes.spec.cv * sizes.spec.n_costs * m * (k - 1) * F4
+    ballots = sizes.spec.n_costs * 2 * m * k * F8 + 2 * sizes.spec.n_costs * m * F4
+    return copies + panel + matrices + pairs + solutions + ballots
+
+
+def model_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Bytes of the models of ``n_rows`` rows if every row is a support row."""
+    return n_rows * (sizes.n_features + sizes.n_classes - 1) * F4
+
+
+def grow_nbytes(n_rows: int, n_features: int, max_rows: int) -> int:
+    """Bytes that growing a tree on ``n_rows`` rows adds: float64 copies, and their scatter."""
+    if n_rows <= max_rows:
+        return n_rows * n_features * F8
+    return 3 * n_rows * n_features * F8 + 4 * n_features**2 * F8
+
+
+def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Peak bytes of reading a leaf, cutting it into cells and training one of them."""
+    reading = 2 * n_rows * sizes.row_nbytes
+    cutting = n_rows * sizes.row_nbytes + grow_nbytes(n_rows, sizes.n_features, sizes.cell_size)
+    training = n_rows * sizes.row_nbytes + cell_nbytes(sizes, min(n_rows, sizes.cell_size))
+    return max(reading, cutting, training)
+
+
+def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Peak bytes of a task that trains one leaf: the leaf, and the models until they are written.
+
+    Models are copied once more as they are written, when the leaf is no longer in memory.
+    """
+    models = model_nbytes(sizes, n_rows)
+    return models + max(models, leaf_nbytes(sizes, n_rows))
+
+
+def assign_nbytes(sizes: TaskSizes, block_rows: int) -> int:
+    """Peak bytes of regrouping one block: the block, its sorted copy, one routing tile."""
+    tile = min(block_rows, ROUTE_ROWS) * sizes.n_features * F8
+    # The block, the rows of it that count, and those sorted; without weights the first two are one.
+    return sizes.n_block_copies * block_rows * sizes.row_nbytes + tile
+
+
+def largest_block(sizes: TaskSizes, nbytes: int) -> int:
+    """Return the most rows of a block whose regrouping fits; the inverse of `assign_nbytes`."""
+    routed = sizes.n_features * F8
+    rows = nbytes // (sizes.n_block_copies * sizes.row_nbytes + routed)
+    if rows > ROUTE_ROWS:
+        rows = (nbytes - ROUTE_ROWS * routed) // (sizes.n_block_copies * sizes.row_nbytes)
+    return max(rows, 1)

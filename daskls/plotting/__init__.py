@@ -1,0 +1,7 @@
+"""Pictures of fitted estimators, in the style of scikit-learn's Displays; needs matplotlib."""
+
+from daskls.plotting.cells import CellDisplay
+from daskls.plotting.grid import GridDisplay
+from daskls.plotting.partition import PartitionDisplay
+
+__all__ = ["CellDisplay", "GridDisplay", "PartitionDisplay"]

@@ -1,0 +1,113 @@
+"""Rows, validation error, seconds and the like of each cell, as histograms."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.plotting.lazy import new_axes, whole_numbers
+from daskls.records import FloatArray
+
+__all__ = ["CellDisplay"]
+
+LABELS = {
+    "n_rows": "rows of a cell",
+    "validation_error": "validation error",
+    "seconds": "seconds to train",
+    "n_support": "support rows",
+    "radius": "radius",
+    "n_steps": "solver steps",
+}
+N_BINS = 30
+
+
+@dataclass
+class CellDisplay:
+    """A histogram over the cells for each of some fields of the report, its median marked.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    values : dict field -> array. The field's values over the cells, without NaN.
+
+    Attributes
+    ----------
+    axes_ : array of matplotlib Axes, one a field
+    ax_ : matplotlib Axes. The first of them.
+    figure_ : matplotlib Figure
+    bars_ : list of BarContainer
+    """
+
+    values: dict[str, FloatArray]
+    axes_: Any = field(default=None, init=False)
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    bars_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        fields: Sequence[str] = ("n_rows", "validation_error", "seconds"),
+    ) -> Self:
+        """Take the fields from a fitted estimator's `fit_report_`.
+
+        Raises
+        ------
+        ParameterError : a field that the report does not have, or that is no number
+        """
+        report = estimator.fit_report_
+        numbers = [n for n in report.dtype.names if report.dtype[n].kind in "if"]
+        for name in fields:
+            if name not in numbers:
+                raise ParameterError(
+                    f"fit_report_ has no number {name!r}; choose from {', '.join(numbers)}."
+                )
+        return cls({name: report[name][~np.isnan(report[name])] for name in fields})
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw; ``ax`` is one Axes for one field, a sequence for more, or None for a new figure."""
+        if ax is None:
+            _, ax = new_axes(len(self.values), (3.6, 3.2))
+        self.axes_ = np.atleast_1d(ax)
+        if len(self.axes_) != len(self.values):
+            raise ParameterError(
+                f"ax holds {len(self.axes_)} axes, but {len(self.values)} fields are drawn; "
+                "pass one a field."
+            )
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        self.bars_ = [
+            _draw_histogram(axes, values, LABELS.get(name, name))
+            for axes, (name, values) in zip(self.axes_, self.values.items(), strict=True)
+        ]
+        self.ax_.set_ylabel("cells")
+        return self
+
+
+def _draw_histogram(ax: Any, values: FloatArray, label: str) -> Any:
+    """Draw one field and its median."""
+    _, _, bars = ax.hist(values, bins=_find_bins(values), color="#5b8db8")
+    ax.yaxis.set_major_locator(whole_numbers())
+    if values.dtype.kind == "i":
+        ax.xaxis.set_major_locator(whole_numbers())
+    ax.set_xlabel(label)
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(values):
+        median = float(np.median(values))
+        ax.axvline(median, color="#c8501e", linewidth=1.2)
+        ax.set_title(f"median {median:.4g}", fontsize=9, color="#c8501e")
+    return bars
+
+
+def _find_bins(values: FloatArray) -> FloatArray | int:
+    """Return the bins of a histogram: whole numbers have whole ones, around them."""
+    if values.dtype.kind != "i" or not len(values):
+        return min(N_BINS, max(len(values), 1))
+    low, high = int(values.min()), int(values.max())
+    step = max(-(-(high - low + 1) // N_BINS), 1)
+    return np.arange(low, high + step + 1, step) - 0.5

@@ -1,0 +1,157 @@
+"""How often each combination of the grid was chosen, over all cells."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.plotting.lazy import new_axes, whole_numbers
+from daskls.records import FloatArray, IntArray, SolverSpec
+from daskls.solvers.grid import resolve_grid
+from daskls.store.reader import spec_from_json
+
+__all__ = ["GridDisplay"]
+
+
+@dataclass
+class GridDisplay:
+    """A heat map over the grid of C and gamma: in how many cells each combination was selected.
+
+    A grid that is scaled to each cell is shown by its own coordinates: the regularization
+    ``lambda = 1 / (2 C m)``, and the width ``1 / sqrt(gamma)`` between 5 r and 0.2 r m^(-1/d). A
+    crowd on an edge says that the best value may lie beyond it.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    counts : int array (n_gammas, n_costs). Cells that selected each combination.
+    cost_labels, gamma_labels : the values, from the smallest on
+    names : the axes' labels
+    n_untrained : int. Cells that had nothing to select: those of one class.
+    edge_share : float. Share of the trained cells whose choice lies on an edge.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    image_ : AxesImage
+    text_ : list of Text, one a combination that was selected
+    """
+
+    counts: IntArray
+    cost_labels: list[str]
+    gamma_labels: list[str]
+    names: tuple[str, str]
+    n_untrained: int
+    edge_share: float
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    image_: Any = field(default=None, init=False)
+    text_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any) -> Self:
+        """Count the choices of a fitted estimator.
+
+        Raises
+        ------
+        DataError : when no cell had two classes, so that nothing was selected
+        """
+        spec = spec_from_json(estimator._reader.meta["spec"])
+        report = estimator.fit_report_
+        trained = report[report.n_trained > 0]
+        if not len(trained):
+            raise DataError("No cell of the model selected anything: each holds one class.")
+        places = [_find_choice(row, spec, estimator.n_features_in_) for row in trained]
+        n_gammas = len(resolve_grid(spec, 1.0, 100, 2).gammas)
+        counts = np.zeros((n_gammas, spec.n_costs), int)
+        np.add.at(counts, tuple(np.array(places).T), 1)
+        return cls(
+            counts=counts,
+            cost_labels=_cost_labels(spec),
+            gamma_labels=_gamma_labels(spec, n_gammas),
+            names=_axis_names(spec),
+            n_untrained=len(report) - len(trained),
+            edge_share=float(np.mean(trained.edge != "")),
+        )
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        if ax is None:
+            _, (ax,) = new_axes()
+        self.ax_, self.figure_ = ax, ax.figure
+        self.image_ = ax.imshow(self.counts, origin="lower", cmap="Blues", aspect="auto", vmin=0)
+        bar = self.figure_.colorbar(self.image_, ax=ax, label="cells")
+        bar.locator = whole_numbers()
+        bar.update_ticks()
+        self.text_ = self._write_counts()
+        ax.set_xticks(range(len(self.cost_labels)), self.cost_labels)
+        ax.set_yticks(range(len(self.gamma_labels)), self.gamma_labels)
+        if max(map(len, self.cost_labels)) * len(self.cost_labels) > 40:
+            ax.tick_params(axis="x", rotation=45)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        n_trained = int(self.counts.sum())
+        ax.set_title(
+            f"selected in {n_trained} cells; {100 * self.edge_share:.0f} % on an edge", fontsize=10
+        )
+        return self
+
+    def _write_counts(self) -> list[Any]:
+        """Write each count into its square, light on dark."""
+        half = self.counts.max() / 2
+        return [
+            self.ax_.text(
+                j,
+                i,
+                str(self.counts[i, j]),
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if self.counts[i, j] > half else "#333333",
+            )
+            for i, j in np.argwhere(self.counts)
+        ]
+
+
+def _find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
+    """Return the places of a cell's (gamma, C) in its own grid."""
+    grid = resolve_grid(spec, float(row.radius), int(row.n_rows), n_features)
+    scale = grid.refit_scale if spec.refit == "cell" else 1.0
+    return _nearest(grid.gammas, row.gamma), _nearest(grid.costs, row.C / scale)
+
+
+def _nearest(values: tuple[float, ...], value: float) -> int:
+    """Return the place of the nearest value, by ratio."""
+    distance: FloatArray = np.abs(np.log(np.array(values) / value))
+    return int(distance.argmin())
+
+
+def _cost_labels(spec: SolverSpec) -> list[str]:
+    """Return the labels of the candidates of C, those of a scaled grid by their ends."""
+    if spec.C is not None:
+        return [f"{value:.3g}" for value in sorted(spec.C)]
+    return _ends(spec.n_costs, "50/m", "500")
+
+
+def _gamma_labels(spec: SolverSpec, n_gammas: int) -> list[str]:
+    """Return the labels of the candidates of gamma, from the widest kernel on."""
+    if spec.gamma is not None:
+        return [f"{value:.3g}" for value in sorted(spec.gamma)]
+    if spec.kernel != "rbf":
+        return ["1"]
+    return _ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
+
+
+def _ends(n: int, first: str, last: str) -> list[str]:
+    """Return names for both ends of an axis; what lies between differs from cell to cell."""
+    return [first, *[""] * (n - 2), last]
+
+
+def _axis_names(spec: SolverSpec) -> tuple[str, str]:
+    """Return the axes' labels."""
+    cost = "C" if spec.C is not None else "C, scaled to each cell's m rows"
+    if spec.gamma is not None or spec.kernel != "rbf":
+        return cost, "gamma"
+    return cost, "kernel width, scaled to each cell's radius r"

@@ -1,0 +1,309 @@
+"""The partition of space in a plane, with the decision boundary."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from daskls.errors import DataError, ParameterError
+from daskls.partition.tree import route_rows
+from daskls.plotting.lazy import new_axes
+from daskls.plotting.polygons import cell_polygons, color_cells, plane_tree
+from daskls.records import FloatArray, IntArray
+
+__all__ = ["PartitionDisplay"]
+
+# Pale, so that rows and the boundary stand out.
+CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
+CLASS_COLORS = ("#1f5a99", "#c8501e", "#2e7d32", "#7b3f99", "#a67c00", "#4d4d4d")
+MARGIN = 0.03
+
+
+@dataclass
+class PartitionDisplay:
+    """Cells as polygons, their borders, the decision boundary and rows.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    polygons : dict cell -> array (corners, 2)
+    limits : array (2, 2). The drawn range of each axis.
+    decided : array (resolution, resolution). The number of the winning class at each pixel.
+    scores : array (resolution, resolution). Decision values of two classes; else None.
+    cells : int array (resolution, resolution). The cell of each pixel.
+    classes : array of labels
+    names : the axes' labels
+    report : the estimator's `fit_report_`
+    rows : array (m, 2) of rows to draw, or None
+    row_classes : int array (m,). Their classes' numbers, or None
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    regions_ : PolyCollection, one polygon a visible cell
+    boundary_ : ContourSet. The decision boundary.
+    rows_ : PathCollection, or None
+    """
+
+    polygons: dict[int, FloatArray]
+    limits: FloatArray
+    decided: IntArray
+    scores: FloatArray | None
+    cells: IntArray
+    classes: FloatArray
+    names: tuple[str, str]
+    report: Any
+    rows: FloatArray | None = None
+    row_classes: IntArray | None = None
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    regions_: Any = field(default=None, init=False)
+    boundary_: Any = field(default=None, init=False)
+    rows_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        X: Any = None,
+        y: Any = None,
+        features: tuple[int, int] = (0, 1),
+        limits: Any = None,
+        resolution: int = 400,
+        feature_names: Any = None,
+    ) -> Self:
+        """Compute what `plot` draws.
+
+        Parameters
+        ----------
+        estimator : fitted estimator that answers a row by the cell it lies in
+        X : array (m, d) of rows to draw, or None. Also gives the range of the axes, and the values
+            of the features that are not drawn: their means.
+        y : array (m,) of their labels, or None
+        features : the two features to draw
+        limits : array (2, 2), the range of each axis, or None: that of X, or of the cells
+        resolution : int, >= 2. Pixels along a side, for the boundary.
+        feature_names : sequence of str, or None
+
+        Returns
+        -------
+        display : PartitionDisplay, not drawn yet
+
+        Raises
+        ------
+        ParameterError : features that the estimator does not have
+        DataError : rows of another width; or a model of more than two features and no X
+        """
+        tree = estimator._reader.tree
+        n_features = estimator.n_features_in_
+        _check_features(features, n_features, resolution)
+        X = None if X is None else _check_rows(X, n_features)
+        point = _plane_point(X, n_features)
+        plane = plane_tree(tree, features, point)
+        shown = None if X is None else X[:, features]
+        limits = _find_limits(limits, shown, plane, estimator.fit_report_)
+        pixels = _pixels(limits, resolution, point, features)
+        decided, scores = _decide(estimator, pixels)
+        shape = (resolution, resolution)
+        return cls(
+            polygons=cell_polygons(plane, limits),
+            limits=limits,
+            decided=decided.reshape(shape),
+            scores=None if scores is None else scores.reshape(shape),
+            cells=route_rows(tree, pixels).reshape(shape),
+            classes=estimator.classes_,
+            names=_names(features, feature_names),
+            report=estimator.fit_report_,
+            rows=shown,
+            row_classes=None if y is None else np.searchsorted(estimator.classes_, np.asarray(y)),
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        fill: str = "cell",
+        show_rows: bool = True,
+        border_width: float = 0.7,
+    ) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or None for a new figure
+        fill : "cell", "class", or a field of the report, as "validation_error" or "n_rows". What
+            colors a cell: itself, what it answers, or a number, with a color bar.
+        show_rows : bool
+        border_width : float, points. Of the cells' borders; 0: none.
+
+        Returns
+        -------
+        self
+        """
+        if ax is None:
+            _, (ax,) = new_axes()
+        self.ax_, self.figure_ = ax, ax.figure
+        self.regions_ = self._draw_regions(fill, border_width)
+        if show_rows and self.rows is not None:
+            self.rows_ = self._draw_rows()
+        self.boundary_ = self._draw_boundary()
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.set_xlim(*self.limits[0])
+        ax.set_ylim(*self.limits[1])
+        spans = np.diff(self.limits, axis=1).ravel()
+        # Squares stay square where the features have a like range.
+        if 1 / 3 < spans[0] / spans[1] < 3:
+            ax.set_aspect("equal")
+        return self
+
+    def _draw_regions(self, fill: str, border_width: float) -> Any:
+        """Fill the cells and draw their borders."""
+        from matplotlib.collections import PolyCollection
+
+        style: dict[str, Any] = {"linewidth": border_width, "edgecolor": "#7f8790"}
+        if fill == "class":
+            self._draw_classes()
+            style["facecolor"] = "none"
+        elif fill == "cell":
+            n_cells = len(self.report)
+            colors = color_cells(self.cells, n_cells, len(CELL_COLORS))
+            style["facecolor"] = [CELL_COLORS[colors[cell]] for cell in self.polygons]
+        elif fill in (self.report.dtype.names or ()) and self.report.dtype[fill].kind in "if":
+            style.update(array=self.report[fill][list(self.polygons)], cmap="viridis")
+        else:
+            raise ParameterError(
+                f"fill is {fill!r}; it must be 'cell', 'class', or a number in fit_report_, as "
+                "'validation_error'."
+            )
+        regions = self.ax_.add_collection(PolyCollection(list(self.polygons.values()), **style))
+        if regions.get_array() is not None:
+            self.figure_.colorbar(regions, ax=self.ax_, label=fill.replace("_", " "), shrink=0.8)
+        return regions
+
+    def _draw_classes(self) -> None:
+        """Tint every pixel by the class that wins there."""
+        from matplotlib.colors import ListedColormap
+
+        colors = [_tint(_class_color(i)) for i in range(len(self.classes))]
+        self.ax_.imshow(
+            self.decided,
+            extent=self.limits.ravel(),
+            origin="lower",
+            cmap=ListedColormap(colors),
+            vmin=-0.5,
+            vmax=len(self.classes) - 0.5,
+            interpolation="nearest",
+            aspect="auto",
+        )
+
+    def _draw_rows(self) -> Any:
+        """Draw rows as dots in their classes' colors, with a legend of the classes."""
+        if self.rows is None:
+            raise AssertionError("checked by plot")
+        color = "#333333"
+        if self.row_classes is not None:
+            color = [_class_color(i) for i in self.row_classes]  # type: ignore[assignment]
+            for i, label in enumerate(self.classes.tolist()):
+                self.ax_.plot([], [], "o", ms=5, color=_class_color(i), label=str(label))
+            self.ax_.legend(title="class", loc="upper right", framealpha=0.9)
+        return self.ax_.scatter(*self.rows.T, s=5, c=color, linewidths=0, alpha=0.75, zorder=2)
+
+    def _draw_boundary(self) -> Any:
+        """Draw where the answer changes."""
+        x, y = (np.linspace(low, high, len(self.decided)) for low, high in self.limits)
+        values, levels = self.scores, [0.0]
+        if values is None:
+            values, levels = self.decided, [i + 0.5 for i in range(len(self.classes) - 1)]
+        if not any(values.min() < level < values.max() for level in levels):
+            # One class all over: matplotlib would warn of a contour without lines.
+            return None
+        return self.ax_.contour(x, y, values, levels, colors="black", linewidths=1.3, zorder=3)
+
+
+def _check_features(features: tuple[int, int], n_features: int, resolution: int) -> None:
+    """Refuse a plane that the estimator's space does not have."""
+    if len(set(features)) != 2 or not all(0 <= f < n_features for f in features):
+        raise ParameterError(
+            f"features is {tuple(features)}; it must be two different numbers from 0 to "
+            f"{n_features - 1}: the model has {n_features} features."
+        )
+    if resolution < 2:
+        raise ParameterError(f"resolution is {resolution}; it must be at least 2.")
+
+
+def _check_rows(X: Any, n_features: int) -> FloatArray:
+    """Return the rows to draw in memory."""
+    rows = np.asarray(X)
+    if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
+        raise DataError(
+            f"X has shape {rows.shape}, but rows of {n_features} features are needed to draw it."
+        )
+    return rows
+
+
+def _plane_point(X: FloatArray | None, n_features: int) -> FloatArray:
+    """Return the point that gives the features which are not drawn their values."""
+    if X is not None:
+        point: FloatArray = X.mean(axis=0, dtype=np.float64)
+        return point
+    if n_features > 2:
+        raise DataError(
+            f"The model has {n_features} features and a picture two: pass X, some rows, so that "
+            "the others can be held at their means."
+        )
+    return np.zeros(n_features)
+
+
+def _find_limits(limits: Any, rows: FloatArray | None, plane: Any, report: Any) -> FloatArray:
+    """Return the range of each axis."""
+    if limits is not None:
+        return np.asarray(limits, np.float64)
+    if rows is not None:
+        low, high = rows.min(axis=0).astype(float), rows.max(axis=0).astype(float)
+    else:
+        # Cells report their radius, not their place: take a square of all their areas, a square
+        # of radius r having the area 2 r^2.
+        reach = float(np.sqrt((report.radius**2).sum() / 2))
+        low, high = plane.center - reach, plane.center + reach
+    pad = MARGIN * (high - low) + 1e-9
+    return np.stack([low - pad, high + pad], axis=1)
+
+
+def _pixels(
+    limits: FloatArray, resolution: int, point: FloatArray, features: tuple[int, int]
+) -> FloatArray:
+    """Return the pixels' centers as rows of all features."""
+    pixels = np.tile(point, (resolution**2, 1))
+    x, y = (np.linspace(low, high, resolution) for low, high in limits)
+    pixels[:, features] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    return pixels
+
+
+def _decide(estimator: Any, pixels: FloatArray) -> tuple[IntArray, FloatArray | None]:
+    """Return the winning class at each pixel, and for two classes the decision values."""
+    scores = np.asarray(estimator.decision_function(pixels))
+    if scores.ndim == 2:
+        return scores.argmax(axis=1), None
+    return (scores > 0).astype(int), scores
+
+
+def _names(features: tuple[int, int], feature_names: Any) -> tuple[str, str]:
+    """Return the axes' labels."""
+    if feature_names is None:
+        return f"feature {features[0]}", f"feature {features[1]}"
+    return str(feature_names[features[0]]), str(feature_names[features[1]])
+
+
+def _class_color(number: int) -> str:
+    """Return a class's color."""
+    return CLASS_COLORS[number % len(CLASS_COLORS)]
+
+
+def _tint(color: str) -> tuple[float, ...]:
+    """Return a pale version of a color."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(0.25 * part + 0.75 for part in to_rgb(color))

@@ -1,0 +1,101 @@
+"""The cells of a partition as exact polygons in a plane through space."""
+
+import numpy as np
+
+from daskls.records import FloatArray, IntArray, Tree
+
+__all__ = ["cell_polygons", "color_cells", "plane_tree"]
+
+
+def plane_tree(tree: Tree, features: tuple[int, int], point: FloatArray) -> Tree:
+    """Return the tree as it cuts the plane of two features through a point.
+
+    Parameters
+    ----------
+    tree : Tree of d features
+    features : the plane's two features
+    point : array (d,). Gives the values of the others.
+    """
+    fixed = np.asarray(point, np.float64) - tree.center
+    fixed[list(features)] = 0.0
+    return Tree(
+        tree.center[list(features)],
+        tree.directions[:, features],
+        tree.thresholds - tree.directions @ fixed,
+        tree.children,
+    )
+
+
+def cell_polygons(tree: Tree, limits: FloatArray) -> dict[int, FloatArray]:
+    """Cut a rectangle by the half-planes of a tree.
+
+    Parameters
+    ----------
+    tree : Tree of 2 features
+    limits : array (2, 2). The least and the greatest value of each feature.
+
+    Returns
+    -------
+    polygons : dict cell -> array (corners, 2), convex; only cells that reach into the rectangle
+    """
+    (left, right), (bottom, top) = np.asarray(limits, np.float64)
+    corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+    if not len(tree.thresholds):
+        return {0: corners}
+    polygons = {}
+    pending = [(0, corners)]
+    while pending:
+        node, polygon = pending.pop()
+        sides = (polygon - tree.center) @ tree.directions[node] - tree.thresholds[node]
+        for child, distance in zip(tree.children[node], (sides, -sides), strict=True):
+            part = _clip(polygon, distance)
+            if len(part) < 3:
+                continue
+            if child < 0:
+                polygons[int(~child)] = part
+            else:
+                pending.append((int(child), part))
+    return dict(sorted(polygons.items()))
+
+
+def _clip(polygon: FloatArray, distance: FloatArray) -> FloatArray:
+    """Return the part of a convex polygon where the corners' signed distance is negative."""
+    corners: list[FloatArray] = []
+    for i in range(len(polygon)):
+        a, b = distance[i - 1], distance[i]
+        if (a < 0) != (b < 0):
+            corners.append(polygon[i - 1] + (a / (a - b)) * (polygon[i] - polygon[i - 1]))
+        if b < 0:
+            corners.append(polygon[i])
+    return np.array(corners).reshape(-1, 2)
+
+
+def color_cells(labels: IntArray, n_cells: int, n_colors: int) -> IntArray:
+    """Number colors so that neighbors differ, as far as the colors suffice.
+
+    Parameters
+    ----------
+    labels : int array (h, w). The cell of each pixel.
+    n_cells, n_colors : int
+
+    Returns
+    -------
+    colors : int array (n_cells,)
+    """
+    pairs = np.concatenate(
+        [
+            np.stack([labels[:, 1:].ravel(), labels[:, :-1].ravel()], axis=1),
+            np.stack([labels[1:].ravel(), labels[:-1].ravel()], axis=1),
+        ]
+    )
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    earlier: list[list[int]] = [[] for _ in range(n_cells)]
+    for a, b in pairs.tolist():
+        earlier[b].append(a)
+    colors = np.zeros(n_cells, int)
+    for cell in range(n_cells):
+        used = np.bincount(colors[earlier[cell]], minlength=n_colors)
+        # Starting from another color each time spreads them evenly.
+        order = (np.arange(n_colors) + cell) % n_colors
+        colors[cell] = order[used[order].argmin()]
+    return colors

@@ -1,0 +1,170 @@
+"""Frozen records that cross layers. They hold numbers and small arrays, never a data set."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "N_GRID",
+    "Bundle",
+    "BundleReport",
+    "CellReport",
+    "FloatArray",
+    "IntArray",
+    "KernelSpec",
+    "LocalModel",
+    "SolverSpec",
+    "Tree",
+]
+
+FloatArray = npt.NDArray[Any]
+IntArray = npt.NDArray[Any]
+KernelName = Literal["rbf", "linear", "poly"]
+
+# Values a parameter of a method's own grid.
+N_GRID = 10
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel function; ``gamma`` multiplies the squared distance or the inner product."""
+
+    name: KernelName = "rbf"
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 0.0
+
+
+@dataclass(frozen=True)
+class SolverSpec:
+    """What every cell is trained with.
+
+    ``C`` and ``gamma`` are candidate values, or None for the method's own grid.
+    """
+
+    kernel: KernelName = "rbf"
+    C: tuple[float, ...] | None = None
+    gamma: tuple[float, ...] | None = None
+    degree: int = 3
+    coef0: float = 0.0
+    cv: int = 5
+    tol: float = 1e-3
+    refit: Literal["folds", "cell"] = "folds"
+
+    @property
+    def n_costs(self) -> int:
+        """The number of candidate values of C."""
+        return N_GRID if self.C is None else len(self.C)
+
+
+@dataclass(frozen=True)
+class CellReport:
+    """One row of `fit_report_`: what the training of one cell did.
+
+    ``edge`` names the grid axes on whose edge the choice lies. ``n_at_limit`` counts the solves
+    that ended without reaching ``tol``.
+    """
+
+    cell: int
+    leaf: int
+    n_rows: int
+    n_classes: int
+    radius: float
+    C: float = float("nan")
+    gamma: float = float("nan")
+    validation_error: float = float("nan")
+    n_steps: int = 0
+    n_at_limit: int = 0
+    n_support: int = 0
+    n_trained: int = 0
+    edge: str = ""
+    seconds: float = 0.0
+
+    @classmethod
+    def dtype(cls) -> np.dtype[Any]:
+        """Return the structured dtype of a table of reports."""
+        kinds = {int: "i8", float: "f8", str: "U8"}
+        return np.dtype([(f.name, kinds[f.type]) for f in fields(cls)])  # type: ignore[index]
+
+    def as_tuple(self) -> tuple[Any, ...]:
+        """Return the values in the order of `dtype`."""
+        return tuple(getattr(self, f.name) for f in fields(self))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalModel:
+    """The trained model of one cell, in the layout of the model store.
+
+    Attributes
+    ----------
+    center : float64 array, shape (d,). The mean of the cell's rows; kernels are taken around it.
+    rows : float32 array, shape (s, d). Support rows minus ``center``, grouped by class.
+    coef : float32 array, shape (k - 1, s). As scikit-learn's ``dual_coef_``: a row of class a
+        has one coefficient for each other class present, in increasing order of that class.
+    classes : int32 array, shape (k,). Codes of the classes present, increasing. One: a constant.
+    class_ptr : int64 array, shape (k + 1,). Class i owns ``rows[class_ptr[i]:class_ptr[i + 1]]``.
+    kernel : KernelSpec
+    report : CellReport
+    """
+
+    center: FloatArray
+    rows: FloatArray
+    coef: FloatArray
+    classes: IntArray
+    class_ptr: IntArray
+    kernel: KernelSpec
+    report: CellReport
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The cells trained in one task: the cells of a contiguous range of leaves.
+
+    ``nbytes`` is the task's projected peak, ``cost`` its share of the training work (rows^2).
+    """
+
+    first_leaf: int
+    last_leaf: int
+    n_rows: int
+    cost: float
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class BundleReport:
+    """What `fit_bundle` returns: counts, never data."""
+
+    first_leaf: int
+    last_leaf: int
+    n_cells: int
+    n_rows: int
+    n_support: int = 0
+    seconds: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A partition of space by half-spaces, as flat arrays small enough to be read by every task.
+
+    Node i sends a row x to its first child if ``(x - center) . directions[i] <= thresholds[i]``.
+    Leaves are numbered from left to right, so neighbors in number are neighbors in space.
+
+    Attributes
+    ----------
+    center : float64 array, shape (d,). Subtracted from every row first.
+    directions : float64 array, shape (n_nodes, d)
+    thresholds : float64 array, shape (n_nodes,)
+    children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
+    """
+
+    center: FloatArray
+    directions: FloatArray
+    thresholds: FloatArray
+    children: IntArray
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves: one more than the nodes, as every node has two children."""
+        return len(self.thresholds) + 1

@@ -1,0 +1,1 @@
+"""Training and evaluating one cell: arrays in, a LocalModel out, and back."""

@@ -1,0 +1,40 @@
+"""Stratified folds of one cell."""
+
+import numpy as np
+
+from daskls.records import IntArray
+
+__all__ = ["deal_folds"]
+
+
+def deal_folds(codes: IntArray, n_folds: int, seed: tuple[int, ...]) -> IntArray:
+    """Deal the rows of each class to the folds in turn, in an order drawn from ``seed``.
+
+    Each class goes on where the last one stopped, so fold sizes differ by at most one, and so do
+    the counts of each class. A class with fewer rows than folds keeps its row order.
+
+    Parameters
+    ----------
+    codes : int array, shape (m,). Class of each row.
+    n_folds : int
+    seed : tuple of int. Names the cell, so that folds depend on no other cell.
+
+    Returns
+    -------
+    folds : int64 array, shape (m,), values 0 to n_folds - 1
+
+    Examples
+    --------
+    >>> deal_folds(np.array([0, 0, 1]), 5, (0,))
+    array([0, 1, 2])
+    """
+    rng = np.random.default_rng(seed)
+    folds = np.empty(len(codes), dtype=np.int64)
+    dealt = 0
+    for code in np.unique(codes):
+        members = np.flatnonzero(codes == code)
+        if len(members) >= n_folds:
+            members = rng.permutation(members)
+        folds[members] = (dealt + np.arange(len(members))) % n_folds
+        dealt += len(members)
+    return folds

@@ -1,0 +1,84 @@
+"""The candidate values of C and gamma in one cell.
+
+The 2017 paper scales its grid to each cell: widths between 5 r and 0.2 r m^(-1/d), r the cell's
+radius, and regularizations between 0.01 and 0.001 / m, m the rows in the training folds. With
+``C = 1 / (2 lambda m)`` that is C from 50 / m to 500; with ``gamma = 1 / width^2`` it is gamma from
+0.04 / r^2 to 25 m^(2/d) / r^2.
+
+Source: Thomann, Blaschzyk, Meister, Steinwart, Spatial decompositions for large scale SVMs,
+AISTATS 2017, appendix C. Difference: the paper prints 0.01 / m for the larger lambda; its
+software's range, 0.01, is taken here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskls.records import N_GRID, SolverSpec
+
+__all__ = ["Grid", "n_training_rows", "resolve_grid"]
+
+WIDEST, NARROWEST = 5.0, 0.2
+STRONGEST, WEAKEST = 0.01, 0.001
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Candidates in the order they are tried: widest first, smallest C first.
+
+    ``refit_scale`` turns a chosen C into the C of a model of the whole cell, which keeps lambda.
+    """
+
+    gammas: tuple[float, ...]
+    costs: tuple[float, ...]
+    refit_scale: float
+
+
+def n_training_rows(n_rows: int, n_folds: int) -> int:
+    """Return m: the rows of a cell that the training folds hold, a held-out fold being smallest.
+
+    >>> n_training_rows(2000, 5), n_training_rows(7, 5)
+    (1600, 6)
+    """
+    return n_rows - n_rows // n_folds
+
+
+def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) -> Grid:
+    """Return the cell's candidates: those given, or the paper's 10 a parameter.
+
+    Parameters
+    ----------
+    spec : SolverSpec
+    radius : float, > 0. The largest distance of the cell's rows to their mean.
+    n_rows : int. Rows of the cell.
+    n_features : int
+
+    Returns
+    -------
+    grid : Grid
+
+    Examples
+    --------
+    >>> grid = resolve_grid(SolverSpec(), radius=1.0, n_rows=2000, n_features=2)
+    >>> [round(c, 5) for c in (grid.costs[0], grid.costs[-1])]
+    [0.03125, 500.0]
+    >>> [round(g, 2) for g in (grid.gammas[0], grid.gammas[-1])]
+    [0.04, 40000.0]
+    """
+    m = n_training_rows(n_rows, spec.cv)
+    scale = 1.0
+    if spec.C is not None:
+        costs = tuple(sorted(spec.C))
+    else:
+        lambdas = np.geomspace(STRONGEST, min(WEAKEST / m, STRONGEST), N_GRID)
+        costs = tuple((1.0 / (2.0 * lambdas * m)).tolist())
+        scale = m / n_rows
+    if spec.gamma is not None:
+        gammas = tuple(sorted(spec.gamma))
+    elif spec.kernel == "rbf":
+        narrowest = NARROWEST * radius * m ** (-1.0 / n_features)
+        widths = np.geomspace(WIDEST * radius, narrowest, N_GRID)
+        gammas = tuple((widths**-2.0).tolist())
+    else:
+        gammas = (1.0,)
+    return Grid(gammas, costs, scale)

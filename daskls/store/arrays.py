@@ -1,0 +1,130 @@
+"""Input arrays on disk, as handles that travel to tasks."""
+
+import os
+import shutil
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.errors import UnstableSpecificationWarning
+from zarr.storage import LocalStore
+
+from daskls.errors import StoreError
+from daskls.records import FloatArray
+from daskls.store.dataset import Dataset, open_dataset
+from daskls.store.files import no_space_is_store_error
+
+__all__ = ["ArrayHandle", "create_output", "find_array", "find_dataset", "save_array"]
+
+
+@dataclass(frozen=True)
+class ArrayHandle:
+    """A Zarr array on disk: its path, and what planning needs to know of it."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    chunk_rows: int
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        """Return rows start .. stop - 1, C-contiguous."""
+        array = zarr.open_array(self.path, mode="r")
+        return np.ascontiguousarray(array[start:stop])
+
+    def write(self, start: int, values: FloatArray) -> None:
+        """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each."""
+        with no_space_is_store_error(Path(self.path)):
+            zarr.open_array(self.path, mode="r+")[start : start + len(values)] = values
+
+    def count_chunks(self) -> int:
+        """Return how many chunks are written."""
+        return int(zarr.open_array(self.path, mode="r").nchunks_initialized)
+
+    def delete(self) -> None:
+        """Remove the array."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
+    rows = array.shards or array.chunks
+    return ArrayHandle(path, tuple(array.shape), array.dtype.str, int(rows[0]) if rows else 1)
+
+
+def shared_path(source: str | os.PathLike[str]) -> str:
+    """Return a URL as it is and a path made absolute: workers may stand in other folders."""
+    path = os.fspath(source)
+    return path if "://" in path else os.path.abspath(path)
+
+
+def find_array(source: Any) -> ArrayHandle | None:
+    """Return the handle of a Zarr array that is on disk; None for anything else.
+
+    Parameters
+    ----------
+    source : zarr.Array, or path or URL of one
+
+    Raises
+    ------
+    StoreError : when a path leads to no array
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = shared_path(source)
+        try:
+            return _handle(path, zarr.open_array(path, mode="r"))
+        except (FileNotFoundError, ValueError, KeyError, zarr.errors.ContainsGroupError) as error:
+            raise StoreError(
+                f"There is no Zarr array at {path!r}. Give the path of an array, or of a data set "
+                "that `daskls convert` wrote."
+            ) from error
+    if isinstance(source, zarr.Array) and isinstance(source.store_path.store, LocalStore):
+        return _handle(str(source.store_path.store.root / source.store_path.path), source)
+    return None
+
+
+def find_dataset(source: Any) -> Dataset | None:
+    """Return the data set at a path; None if the source is no path, or leads to an array."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path = shared_path(source)
+    try:
+        zarr.open_array(path, mode="r")
+    except (FileNotFoundError, ValueError, KeyError, zarr.errors.ContainsGroupError):
+        return open_dataset(path)
+    return None
+
+
+def save_array(path: Path, values: FloatArray, chunk_rows: int) -> ArrayHandle:
+    """Write an array from memory to disk so that every worker can read it."""
+    with no_space_is_store_error(path):
+        array = zarr.create_array(
+            path,
+            shape=values.shape,
+            dtype=values.dtype,
+            chunks=(max(min(chunk_rows, len(values)), 1), *values.shape[1:]),
+            compressors=None,
+            zarr_format=3,
+        )
+        array[...] = values
+    return _handle(str(path), array)
+
+
+def create_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> ArrayHandle:
+    """Create an array for predictions, in chunks that one task each will own."""
+    if path.exists():
+        raise StoreError(f"{path} exists already; give another path or remove it first.")
+    with no_space_is_store_error(path), warnings.catch_warnings():
+        # Fixed-width text has no Zarr 3 specification yet; both that read it today agree on it.
+        warnings.simplefilter("ignore", UnstableSpecificationWarning)
+        array = zarr.create_array(
+            path,
+            shape=(n_rows,),
+            dtype=dtype,
+            chunks=(max(chunk_rows, 1),),
+            zarr_format=3,
+            # A chunk that holds only the fill value is an answer all the same: write it.
+            config={"write_empty_chunks": True},
+        )
+    return _handle(str(path), array)

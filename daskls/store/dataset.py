@@ -1,0 +1,436 @@
+"""A data set on disk: a Zarr group with arrays `X (n, d)` and `y (n,)`, written chunk by chunk.
+
+The group's attributes say what it is. While rows are being written its kind is
+`dataset-unfinished`; the last act of a writer is to replace the attributes. So whatever stops a
+writer, what it leaves never opens as a data set, and is known as one that may be overwritten.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import zarr
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from daskls.errors import DataError, ParameterError, StoreError
+
+__all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
+
+FORMAT = 1
+KIND = "dataset"
+UNFINISHED = "dataset-unfinished"
+CHUNK_NBYTES = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """An opened data set. The arrays are handles: no row is read until they are indexed.
+
+    Attributes
+    ----------
+    path : str
+    X : zarr.Array, shape (n, d)
+    y : zarr.Array, shape (n,), or None. Class codes 0 .. len(classes) - 1 where `classes` is given.
+    classes : list or None. Sorted labels; row i has the label `classes[y[i]]`.
+    feature_names : list of str, or None
+    source : str. Where the rows came from, for people.
+    """
+
+    path: str
+    X: zarr.Array
+    y: zarr.Array | None
+    classes: list[Any] | None
+    feature_names: list[str] | None
+    source: str
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+
+def default_chunk_rows(n_features: int, dtype: DTypeLike) -> int:
+    """Rows in a chunk of at most 4 MiB of X: a power of two, at least 1.
+
+    Parameters
+    ----------
+    n_features : int, >= 1
+    dtype : NumPy dtype of X
+
+    Examples
+    --------
+    >>> default_chunk_rows(28, "float32")
+    32768
+    """
+    rows = CHUNK_NBYTES // (n_features * np.dtype(dtype).itemsize)
+    return 1 << max(rows.bit_length() - 1, 0)
+
+
+def open_dataset(path: str | os.PathLike[str]) -> Dataset:
+    """Open a data set for reading.
+
+    Parameters
+    ----------
+    path : str or path. A folder, or a URL that zarr can open.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    StoreError : when nothing is there, when it is no daskls data set, when its writing was never
+        finished, when its arrays are missing or do not match, or when a newer daskls wrote it.
+    """
+    where = os.fspath(path)
+    group = _open_group(where)
+    attributes = dict(group.attrs)
+    _check_attributes(where, attributes)
+    X, y = group.get("X"), group.get("y")
+    _check_arrays(where, X, y)
+    return Dataset(
+        path=where,
+        X=X,
+        y=y,
+        classes=attributes.get("classes"),
+        feature_names=attributes.get("feature_names"),
+        source=str(attributes.get("source", "")),
+    )
+
+
+def _open_group(where: str) -> zarr.Group:
+    """The Zarr group at `where`, or a StoreError that tells absent from foreign."""
+    if "://" not in where and not os.path.lexists(where):
+        raise StoreError(f"No data set at {where!r}: the path does not exist; check the path.")
+    try:
+        return zarr.open_group(where, mode="r", zarr_format=3)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{where!r} is not a daskls data set (no Zarr 3 group: {error}); "
+            "make one with `daskls convert`."
+        ) from error
+
+
+def _check_attributes(where: str, attributes: dict[str, Any]) -> None:
+    """Refuse a group that is foreign, unfinished or of a newer format."""
+    kind, version = attributes.get("kind"), attributes.get("daskls_format")
+    if version is None or kind not in (KIND, UNFINISHED):
+        raise StoreError(
+            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, wanted {KIND!r})."
+        )
+    if not isinstance(version, int) or version > FORMAT:
+        raise StoreError(
+            f"{where!r} has data set format {version!r}; this daskls reads up to {FORMAT}. "
+            "Upgrade daskls."
+        )
+    if kind == UNFINISHED:
+        raise StoreError(
+            f"{where!r} is incomplete: its writing was interrupted. Write it again, "
+            "with overwrite=True."
+        )
+
+
+def _check_arrays(where: str, X: object, y: object) -> None:
+    """Refuse arrays that are missing, of a wrong rank, or of different lengths."""
+    if not isinstance(X, zarr.Array):
+        raise StoreError(f"{where!r} has no array 'X'; the data set is damaged, write it again.")
+    if X.ndim != 2:
+        raise StoreError(f"{where!r}: 'X' must have 2 dimensions, got shape {X.shape}.")
+    if y is None:
+        return
+    if not isinstance(y, zarr.Array) or y.ndim != 1:
+        raise StoreError(f"{where!r}: 'y' must be an array of 1 dimension.")
+    if X.shape[0] != y.shape[0]:
+        raise StoreError(
+            f"{where!r}: 'X' has {X.shape[0]} rows but 'y' has {y.shape[0]}; write it again."
+        )
+
+
+class DatasetWriter:
+    """Write a data set row block by row block, the number of rows not known in advance.
+
+    Use it as a context manager: leaving the block finishes the data set; an exception inside it
+    removes what was written. Memory: one chunk, besides the block passed in. One writer a path.
+
+    Parameters
+    ----------
+    path : str or path. A local folder that does not exist yet.
+    n_features : int, >= 1
+    dtype : dtype of the stored X: integer or floating point.
+    with_y : bool. Whether every block comes with labels.
+    y_dtype : dtype of the stored y.
+    classes : sequence or None. Sorted labels; then y holds codes 0 .. len(classes) - 1.
+    feature_names : sequence of str, length n_features, or None
+    source : str. Where the rows come from.
+    chunk_rows : int or None. Rows of a chunk, of X and of y; None: about 4 MiB of X.
+    overwrite : bool. Replace a daskls data set at `path`; anything else there is never removed.
+
+    Raises
+    ------
+    StoreError : when `path` exists and may not be replaced, is a URL, or the disk is full.
+    ParameterError : when a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with DatasetWriter(folder.name + "/rows.zarr", 2, "float32", classes=[-1, 1]) as writer:
+    ...     writer.append(np.zeros((3, 2)), np.array([0, 1, 1]))
+    >>> open_dataset(folder.name + "/rows.zarr").n_rows
+    3
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        n_features: int,
+        dtype: DTypeLike,
+        *,
+        with_y: bool = True,
+        y_dtype: DTypeLike = "int32",
+        classes: Any = None,
+        feature_names: Any = None,
+        source: str = "",
+        chunk_rows: int | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.n_rows = 0
+        self._dtype = np.dtype(dtype)
+        self._y_dtype = np.dtype(y_dtype)
+        _check_shape(n_features, self._dtype, chunk_rows, feature_names)
+        self.chunk_rows = chunk_rows or default_chunk_rows(n_features, self._dtype)
+        self._n_classes = None if classes is None else len(classes)
+        self._attributes = {
+            "daskls_format": FORMAT,
+            "kind": KIND,
+            "classes": _plain_list(classes),
+            "feature_names": None if feature_names is None else [str(f) for f in feature_names],
+            "source": source,
+        }
+        self._open = False
+        _clear_path(self.path, overwrite)
+        self._create_arrays(n_features, with_y)
+        self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
+        self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
+        self._n_buffered = 0
+        self._open = True
+
+    def _create_arrays(self, n_features: int, with_y: bool) -> None:
+        """Make the group, marked as unfinished, and its empty arrays."""
+        self._group = zarr.open_group(
+            self.path,
+            mode="w-",
+            zarr_format=3,
+            attributes={"daskls_format": FORMAT, "kind": UNFINISHED},
+        )
+        self._X = self._group.create_array(
+            "X",
+            shape=(0, n_features),
+            chunks=(self.chunk_rows, n_features),
+            dtype=self._dtype,
+            # Float features shrink by less than a tenth for nearly twice the time.
+            compressors=None if self._dtype.kind == "f" else "auto",
+        )
+        self._y = None
+        if with_y:
+            self._y = self._group.create_array(
+                "y", shape=(0,), chunks=(self.chunk_rows,), dtype=self._y_dtype
+            )
+
+    def append(self, X: ArrayLike, y: ArrayLike | None = None) -> None:
+        """Add a block of rows after the ones already there; whole chunks go to disk at once.
+
+        Parameters
+        ----------
+        X : array, shape (m, d)
+        y : array, shape (m,), or None where the data set has no labels
+
+        Raises
+        ------
+        DataError : when a shape is wrong, a value does not fit the stored type, or a class code is
+            out of range. No row of the block is then kept.
+        StoreError : when the writer is closed or the disk refuses.
+        """
+        if not self._open:
+            raise StoreError(f"The writer of {self.path!r} is closed; open a new one.")
+        X_block, y_block = self._checked(np.asarray(X), None if y is None else np.asarray(y))
+        first = 0
+        while first < len(X_block):
+            taken = min(self.chunk_rows - self._n_buffered, len(X_block) - first)
+            place = slice(self._n_buffered, self._n_buffered + taken)
+            self._X_buffer[place] = X_block[first : first + taken]
+            if self._y_buffer is not None and y_block is not None:
+                self._y_buffer[place] = y_block[first : first + taken]
+            self._n_buffered += taken
+            first += taken
+            if self._n_buffered == self.chunk_rows:
+                self._flush()
+
+    def _checked(
+        self, X: NDArray[Any], y: NDArray[Any] | None
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """The block in the stored types, or a DataError."""
+        n_features = self._X_buffer.shape[1]
+        if X.ndim != 2 or X.shape[1] != n_features:
+            raise DataError(f"X must have shape (m, {n_features}), got {X.shape}.")
+        if (y is None) != (self._y_buffer is None):
+            got, wanted = ("no y", "one") if y is None else ("y", "none")
+            raise DataError(f"Got {got} where the data set was opened with {wanted}; see `with_y`.")
+        X = _cast("X", X, self._dtype)
+        if y is None:
+            return X, None
+        if y.shape != (len(X),):
+            raise DataError(f"y must have shape ({len(X)},) as X has rows, got {y.shape}.")
+        if self._n_classes is not None and y.size and not 0 <= y.min() <= y.max() < self._n_classes:
+            raise DataError(
+                f"y must hold class codes 0 to {self._n_classes - 1}, "
+                f"got {y.min()} to {y.max()}; map the labels to codes first."
+            )
+        return X, _cast("y", y, self._y_dtype)
+
+    def _flush(self) -> None:
+        """Write the buffered rows, always from a chunk's first row on."""
+        stop = self.n_rows + self._n_buffered
+        try:
+            # A resize writes some hundred bytes of metadata: nothing beside a chunk.
+            self._X.resize((stop, self._X_buffer.shape[1]))
+            self._X[self.n_rows : stop] = self._X_buffer[: self._n_buffered]
+            if self._y is not None and self._y_buffer is not None:
+                self._y.resize((stop,))
+                self._y[self.n_rows : stop] = self._y_buffer[: self._n_buffered]
+        except OSError as error:
+            raise StoreError(
+                f"Cannot write row {self.n_rows} of {self.path!r}: {error}; "
+                "free space or choose another path."
+            ) from error
+        self.n_rows = stop
+        self._n_buffered = 0
+
+    def close(self) -> Dataset:
+        """Write the last chunk, then the attributes that make it a data set; open it."""
+        if self._open:
+            if self._n_buffered:
+                self._flush()
+            self._group.update_attributes(self._attributes)
+            self._open = False
+        return open_dataset(self.path)
+
+    def abort(self) -> None:
+        """Give up: remove what was written. Nothing happens after `close`."""
+        if self._open:
+            self._open = False
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.abort()
+            return
+        try:
+            self.close()
+        except BaseException:
+            self.abort()
+            raise
+
+
+def _check_shape(
+    n_features: int, dtype: np.dtype[Any], chunk_rows: int | None, feature_names: Any
+) -> None:
+    """Refuse a data set that could not be written."""
+    if n_features < 1:
+        raise ParameterError(f"n_features must be at least 1, got {n_features}.")
+    if dtype.kind not in "iuf":
+        raise ParameterError(f"dtype must be an integer or floating point type, got {dtype}.")
+    if chunk_rows is not None and chunk_rows < 1:
+        raise ParameterError(f"chunk_rows must be at least 1, got {chunk_rows}.")
+    if feature_names is not None and len(feature_names) != n_features:
+        raise ParameterError(
+            f"feature_names must hold {n_features} names, one a feature, got {len(feature_names)}."
+        )
+
+
+def _plain_list(classes: Any) -> list[Any] | None:
+    """Classes as JSON can hold them."""
+    return None if classes is None else np.asarray(classes).tolist()
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
+    """Refuse a path at which no data set may be written; touch nothing.
+
+    Raises
+    ------
+    StoreError : when `path` is a URL, holds a data set and `overwrite` is false, or holds
+        anything that daskls did not write as a data set.
+    """
+    where = os.fspath(path)
+    if "://" in where:
+        raise StoreError(f"Cannot write to the URL {where!r}; write to a local folder and copy it.")
+    if not os.path.lexists(where):
+        return
+    kind = _kind_on_disk(Path(where))
+    if kind not in (KIND, UNFINISHED):
+        raise StoreError(
+            f"{where!r} exists and is not a daskls data set, so it is not replaced; "
+            "choose another path or remove it yourself."
+        )
+    if not overwrite:
+        what = "a data set" if kind == KIND else "an incomplete data set"
+        raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
+
+
+def _clear_path(path: str, overwrite: bool) -> None:
+    """Make sure that nothing is at `path`; remove only what daskls wrote as a data set."""
+    check_target(path, overwrite)
+    try:
+        if os.path.lexists(path):
+            shutil.rmtree(path)
+    except OSError as error:
+        raise StoreError(f"Cannot replace {path!r}: {error}; remove it yourself.") from error
+
+
+def _kind_on_disk(path: Path) -> str | None:
+    """The `kind` that a folder's own metadata claims, whatever the state of its arrays."""
+    try:
+        attributes = json.loads((path / "zarr.json").read_text())["attributes"]
+        return str(attributes["kind"]) if "daskls_format" in attributes else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _cast(name: str, values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Values in the stored type, or a DataError where that would change them beyond rounding."""
+    if values.dtype == dtype:
+        return values
+    same_kind = values.dtype.kind == "b" or np.can_cast(values.dtype, dtype, "same_kind")
+    if not same_kind:
+        raise DataError(f"{name} has type {values.dtype}, which cannot be stored as {dtype}.")
+    try:
+        with np.errstate(over="raise"):
+            stored = values.astype(dtype)
+    except FloatingPointError as error:
+        raise DataError(f"{name} holds values too large for {dtype}; store float64.") from error
+    if dtype.kind in "iu" and not np.array_equal(stored, values):
+        raise DataError(
+            f"{name} holds values from {values.min()} to {values.max()}, "
+            f"out of the range of {dtype}; choose a wider type."
+        )
+    return stored

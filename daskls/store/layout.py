@@ -1,0 +1,193 @@
+"""What a model on disk looks like, and how its root is read and checked.
+
+::
+
+    model.zarr/            group; attributes: format, kind, fingerprint, meta, complete (the marker)
+      partition/           the sampled tree (stage 1)
+      bundles/<name>/      flat arrays of one bundle's cells; the folder appears whole (stage 3)
+      index/               the finished tree, and the bundle of each cell (last)
+      exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
+      input-<name>/        NumPy input, written so that all workers can read it; deleted too
+"""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.errors import ContainsArrayError, GroupNotFoundError
+
+from daskls.errors import StoreError
+from daskls.records import FloatArray, Tree
+from daskls.store.files import no_space_is_store_error
+
+__all__ = [
+    "FORMAT",
+    "MAX_CHUNK_ROWS",
+    "Root",
+    "read_array",
+    "read_tree",
+    "root_stamp",
+    "write_array",
+    "write_tree",
+]
+
+FORMAT = 1
+KIND = "model"
+# Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
+MAX_CHUNK_ROWS = 4096
+MAX_CHUNK_NBYTES = 4 << 20
+
+
+def _fill_value(dtype: np.dtype[Any]) -> Any:
+    """Return the value that a missing chunk reads as: one that no model holds."""
+    return np.nan if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def write_array(group: zarr.Group, name: str, values: FloatArray) -> None:
+    """Write an array uncompressed, in chunks of at most `MAX_CHUNK_ROWS` rows."""
+    row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
+    rows = min(len(values), MAX_CHUNK_ROWS, MAX_CHUNK_NBYTES // row_nbytes)
+    chunks = (max(rows, 1), *(max(n, 1) for n in values.shape[1:]))
+    array = group.create_array(
+        name,
+        shape=values.shape,
+        dtype=values.dtype,
+        chunks=chunks,
+        compressors=None,
+        fill_value=_fill_value(values.dtype),
+    )
+    if values.size:
+        array[...] = np.ascontiguousarray(values)
+
+
+def read_array(group: zarr.Group, name: str, rows: slice = slice(None)) -> FloatArray:
+    """Read (a slice of rows of) an array.
+
+    Raises
+    ------
+    StoreError : when the array, or a chunk of it, is missing or truncated
+    """
+    where = f"{group.store_path}/{name}"
+    try:
+        values = np.asarray(group[name][rows])
+    except KeyError as error:
+        raise StoreError(
+            f"The model's array {where} is missing. Copy or train the model again."
+        ) from error
+    except (ValueError, RuntimeError, OSError) as error:
+        raise StoreError(
+            f"The model's array {where} cannot be read ({error}): it is truncated or damaged. "
+            "Copy or train the model again."
+        ) from error
+    missing = np.isnan(values) if values.dtype.kind == "f" else values == _fill_value(values.dtype)
+    if missing.any():
+        raise StoreError(
+            f"The model's array {where} lacks a chunk: it was copied incompletely. "
+            "Copy or train the model again."
+        )
+    return values
+
+
+def write_tree(group: zarr.Group, tree: Tree) -> None:
+    """Write a tree's four arrays into a group."""
+    for name in ("center", "directions", "thresholds", "children"):
+        write_array(group, name, getattr(tree, name))
+
+
+def read_tree(group: zarr.Group) -> Tree:
+    """Read what `write_tree` wrote."""
+    return Tree(
+        *(read_array(group, name) for name in ("center", "directions", "thresholds", "children"))
+    )
+
+
+def root_stamp(path: str) -> tuple[int, int]:
+    """Return what changes when a model's root is written anew: its file's number and time."""
+    try:
+        status = (Path(path) / "zarr.json").stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
+
+
+class Root:
+    """The root group of a model: its folder and its attributes."""
+
+    def __init__(self, path: Path, group: zarr.Group) -> None:
+        self.path = path
+        self.group = group
+
+    @classmethod
+    def open(cls, path: Path, *, mode: str = "r") -> "Root":
+        """Open an existing model.
+
+        Raises
+        ------
+        StoreError : when there is none, it is something else, or its format is newer
+        """
+        try:
+            group = zarr.open_group(path, mode=mode, zarr_format=3)
+        except (FileNotFoundError, GroupNotFoundError, ContainsArrayError) as error:
+            raise StoreError(
+                f"There is no model at {path}. Give a path that save() or `daskls fit` wrote."
+            ) from error
+        except (ValueError, json.JSONDecodeError) as error:
+            raise StoreError(
+                f"The model at {path} has damaged attributes ({error}). Copy or train it again."
+            ) from error
+        attributes = dict(group.attrs)
+        if attributes.get("kind") != KIND:
+            raise StoreError(
+                f"{path} is a Zarr group of kind {attributes.get('kind')!r}, not a daskls model. "
+                "Give a path that save() or `daskls fit` wrote."
+            )
+        found = attributes.get("daskls_format")
+        if not isinstance(found, int) or found > FORMAT:
+            raise StoreError(
+                f"The model at {path} has format {found}; this daskls reads up to {FORMAT}. "
+                "Upgrade daskls to open it."
+            )
+        return cls(path, group)
+
+    @classmethod
+    def create(cls, path: Path, attributes: dict[str, Any]) -> "Root":
+        """Create the group with its identity; the marker is not set."""
+        with no_space_is_store_error(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            group = zarr.create_group(
+                path,
+                zarr_format=3,
+                attributes={"daskls_format": FORMAT, "kind": KIND, "complete": False, **attributes},
+            )
+        return cls(path, group)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The JSON attributes."""
+        return dict(self.group.attrs)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the marker is set: all bundles and the index are there."""
+        return bool(self.group.attrs.get("complete", False))
+
+    def replace_group(self, name: str) -> zarr.Group:
+        """Return a new, empty subgroup in the place of any old one."""
+        with no_space_is_store_error(self.path):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+            return self.group.create_group(name)
+
+    def find_group(self, name: str) -> zarr.Group | None:
+        """Return a subgroup, or None."""
+        try:
+            found = self.group.get(name)
+        except ValueError as error:
+            raise StoreError(
+                f"The model's part {self.path / name} has damaged attributes ({error}). "
+                "Copy or train the model again."
+            ) from error
+        return found if isinstance(found, zarr.Group) else None

@@ -1,0 +1,134 @@
+"""A finished model, opened: its index in memory, its cells read on demand."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.records import IntArray, LocalModel, SolverSpec, Tree
+from daskls.store.files import no_space_is_store_error
+from daskls.store.layout import Root, read_array, read_tree, root_stamp, write_array, write_tree
+from daskls.store.models import BundleModels, finished_bundles
+
+__all__ = ["ModelReader", "open_model", "spec_from_json", "spec_to_json", "write_index"]
+
+
+def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
+    """Return the spec as JSON values."""
+    return asdict(spec)
+
+
+def spec_from_json(values: dict[str, Any]) -> SolverSpec:
+    """Return the spec that `spec_to_json` took apart."""
+    lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
+    return SolverSpec(**{**values, **lists})
+
+
+def write_index(
+    root: Root, tree: Tree, bundles: list[tuple[int, int]], first_cells: list[int]
+) -> None:
+    """Write the finished partition, then set the marker: from here on the model is complete.
+
+    Parameters
+    ----------
+    root : Root
+    tree : Tree. Its leaves are the cells.
+    bundles : list of (first, last) leaf, in order. Only these belong to the model.
+    first_cells : list of int. The first cell of each bundle.
+    """
+    with no_space_is_store_error(root.path):
+        group = root.replace_group("index")
+        write_tree(group, tree)
+        write_array(group, "bundles", np.array(bundles, np.int64))
+        write_array(group, "first_cell", np.array([*first_cells, tree.n_leaves], np.int64))
+        root.group.attrs["complete"] = True
+
+
+class ModelReader:
+    """Reads a complete model.
+
+    Attributes
+    ----------
+    path : Path
+    meta : dict. What the estimator wrote about itself.
+    tree : Tree. Its leaves are the cells.
+    """
+
+    def __init__(self, path: Path) -> None:
+        root = Root.open(path)
+        if not root.is_complete:
+            raise StoreError(
+                f"The model at {path} is not finished. Call fit again with store={str(path)!r} "
+                "and the same data and parameters: only unfinished tasks run."
+            )
+        self.path = path
+        self.fingerprint = str(root.attributes["fingerprint"])
+        self.meta: dict[str, Any] = root.attributes["meta"]
+        index = root.find_group("index")
+        if index is None:
+            raise StoreError(f"The model at {path} lacks its index. Copy or train it again.")
+        self.tree = read_tree(index)
+        self._first_cell = read_array(index, "first_cell").tolist()
+        spec = spec_from_json(self.meta["spec"])
+        listed = [(int(a), int(b)) for a, b in read_array(index, "bundles")]
+        missing = sorted(set(listed) - set(finished_bundles(path)))
+        if missing:
+            raise StoreError(
+                f"The model at {path} lacks {len(missing)} of its {len(listed)} bundles, "
+                f"{missing[0][0]:06d}-{missing[0][1]:06d} first. Copy or train it again."
+            )
+        self.bundles = [BundleModels(path, a, b, spec) for a, b in listed]
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells."""
+        return self.tree.n_leaves
+
+    def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
+        """Yield the models of cells, given in increasing order, bundle by bundle.
+
+        At most one read's support rows are in memory, besides the model in the caller's hands.
+        """
+        bounds = np.searchsorted(cells, self._first_cell)
+        for i, bundle in enumerate(self.bundles):
+            own = cells[bounds[i] : bounds[i + 1]]
+            yield from bundle.read_cells(own - self._first_cell[i])
+
+    def read_cell(self, cell: int) -> LocalModel:
+        """Return one cell's model."""
+        return next(self.read_cells(np.array([cell])))
+
+    @cached_property
+    def report(self) -> np.recarray[Any, Any]:
+        """One row a cell, in the order of cells."""
+        tables = [
+            bundle.numbered_report(first)
+            for bundle, first in zip(self.bundles, self._first_cell, strict=False)
+        ]
+        return np.concatenate(tables).view(np.recarray)
+
+
+def open_model(path: str, fingerprint: str) -> ModelReader:
+    """Return a model's reader, kept open for the next block that this process predicts.
+
+    Raises
+    ------
+    StoreError : when another model took the path; also when it did so under an open reader
+    """
+    return _open_model(path, fingerprint, root_stamp(path))
+
+
+@lru_cache(maxsize=8)
+def _open_model(path: str, fingerprint: str, stamp: tuple[int, int]) -> ModelReader:
+    """Return a reader; the stamp keeps one of replaced files from being used again."""
+    reader = ModelReader(Path(path))
+    if reader.fingerprint != fingerprint:
+        raise StoreError(
+            f"The model at {path} was replaced by another one since this prediction was set up. "
+            "Load the model again and call predict again."
+        )
+    return reader

@@ -1,0 +1,53 @@
+"""Where a model lives that nobody gave a place: until its last user is gone."""
+
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ModelHandle", "TemporaryFolder"]
+
+
+class TemporaryFolder:
+    """A folder that is removed with the last object that refers to this one.
+
+    It does not travel: only the process that made the folder removes it.
+    """
+
+    def __init__(self, parent: str | None = None) -> None:
+        if parent is not None:
+            Path(parent).mkdir(parents=True, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix="daskls-", dir=parent)).absolute()
+        self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
+
+
+def _remove(path: Path, owner: int) -> None:
+    """Remove a folder, unless a fork of its owner asks."""
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class ModelHandle:
+    """What a task needs to open a model: a path and a fingerprint.
+
+    ``keep`` ties a temporary folder to whatever holds the handle, an estimator or the graph of a
+    lazy prediction; it is dropped when the handle is sent to a worker.
+    """
+
+    def __init__(self, path: str, fingerprint: str, keep: TemporaryFolder | None = None) -> None:
+        self.path = path
+        self.fingerprint = fingerprint
+        self.keep = keep
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "fingerprint": self.fingerprint, "keep": None}
+
+    def __dask_tokenize__(self) -> tuple[str, str, str]:
+        return ("daskls.ModelHandle", self.path, self.fingerprint)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the model goes when its last user goes."""
+        return self.keep is not None

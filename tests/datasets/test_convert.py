@@ -1,0 +1,517 @@
+import csv
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from daskls.datasets import convert
+from daskls.datasets.readers import _labels
+from daskls.errors import DataError, ParameterError, StoreError
+from daskls.store.dataset import open_dataset
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((1001, 4)).astype(np.float32), rng.choice([-1, 1], 1001)
+
+
+def labels_of(data):
+    return np.array(data.classes)[data.y[:]]
+
+
+def check_rows(data, X, y):
+    np.testing.assert_array_equal(data.X[:], X)
+    np.testing.assert_array_equal(labels_of(data), y)
+
+
+def leaves_nothing(folder, *kept):
+    assert sorted(p.name for p in folder.iterdir()) == sorted(kept)
+
+
+# NumPy files
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float32", "float64", ">i4"])
+def test_npz_keeps_types_and_orders(tmp_path, order, save, dtype):
+    X = np.asarray(np.random.default_rng(0).integers(0, 100, (333, 7)), dtype, order=order)
+    y = np.arange(333) % 3
+    save(tmp_path / "a.npz", X=X, y=y)
+    data = convert(tmp_path / "a.npz", tmp_path / "d", chunk_rows=64)
+    check_rows(data, X, y)
+    assert data.X.dtype == np.dtype(dtype).newbyteorder("=")
+    assert data.source == "a.npz"
+    leaves_nothing(tmp_path, "a.npz", "d")
+
+
+@pytest.mark.parametrize(("split", "part"), [(None, "train"), ("train", "train"), ("test", "test")])
+def test_npz_splits(tmp_path, rows, split, part):
+    X, y = rows
+    parts = {"X_train": X[:900], "y_train": y[:900], "X_test": X[900:], "y_test": y[900:]}
+    np.savez(tmp_path / "a.npz", **parts)
+    data = convert(tmp_path / "a.npz", tmp_path / "d", split=split)
+    check_rows(data, parts[f"X_{part}"], parts[f"y_{part}"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (np.array([3, -1, 3, 7], np.int8), [-1, 3, 7]),
+        (np.array([0.5, 2.0, 0.5, 1.0]), [0.5, 1.0, 2.0]),
+        (np.array([1.0, -1.0, 1.0, 1.0]), [-1, 1]),
+        (np.array([True, False, True, True]), [False, True]),
+        (np.array(["pear", "apple", "pear", "fig"]), ["apple", "fig", "pear"]),
+        (np.array([b"pear", b"apple", b"pear", b"fig"]), ["apple", "fig", "pear"]),
+        (np.array([[4], [2], [2], [2]]), [2, 4]),
+    ],
+)
+def test_labels_of_any_kind_become_codes(tmp_path, labels, classes):
+    np.savez(tmp_path / "a.npz", X=np.zeros((4, 2)), y=labels)
+    data = convert(tmp_path / "a.npz", tmp_path / "d")
+    assert data.classes == classes
+    assert [type(c) for c in data.classes] == [type(c) for c in classes]
+    flat = labels.reshape(-1)
+    expected = flat.astype(str) if flat.dtype.kind == "S" else flat
+    np.testing.assert_array_equal(labels_of(data), expected)
+
+
+def test_npz_without_labels_and_with_other_labels(tmp_path, rows):
+    X, y = rows
+    np.savez(tmp_path / "a.npz", X=X, kind=y)
+    with pytest.raises(DataError, match="has no array 'y'; it has X, kind"):
+        convert(tmp_path / "a.npz", tmp_path / "d")
+    assert convert(tmp_path / "a.npz", tmp_path / "d", label="none").y is None
+    check_rows(convert(tmp_path / "a.npz", tmp_path / "e", label="kind"), X, y)
+
+
+def test_npz_is_read_in_bounded_memory(tmp_path):
+    X = np.asfortranarray(np.random.default_rng(0).standard_normal((120_000, 40)), np.float32)
+    np.savez(tmp_path / "a.npz", X=X, y=np.arange(len(X)) % 2)
+    tracemalloc.start()
+    data = convert(tmp_path / "a.npz", tmp_path / "d", chunk_rows=4096)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 4
+    np.testing.assert_array_equal(data.X[-5000:], X[-5000:])
+
+
+@pytest.mark.parametrize(("label", "column"), [(None, 4), (-1, 4), (0, 0), ("2", 2)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_takes_the_label_from_a_column(tmp_path, rows, label, column, order):
+    X, y = rows
+    table = np.asarray(np.insert(X, column, y, axis=1), order=order)
+    np.save(tmp_path / "a.npy", table)
+    data = convert(tmp_path / "a.npy", tmp_path / "d", label=label, chunk_rows=100)
+    check_rows(data, X, y)
+    assert data.classes == [-1, 1]
+
+
+def test_npy_without_label(tmp_path, rows):
+    np.save(tmp_path / "a.npy", rows[0])
+    data = convert(tmp_path / "a.npy", tmp_path / "d", label="none")
+    np.testing.assert_array_equal(data.X[:], rows[0])
+    assert (data.y, data.classes) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros(3), np.zeros(3), r"must be a 2-d array, got shape \(3,\)"),
+        (np.zeros((3, 2, 2)), np.zeros(3), "must be a 2-d array"),
+        (np.zeros((3, 2)), np.zeros(4), r"must have shape \(3,\), one a row of X, got \(4,\)"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), r"must have shape \(3,\)"),
+        (np.zeros((3, 2)), np.array([0, np.nan, 1]), r"label of row 1 \(the first is 0\) is nan"),
+        (np.zeros((3, 2)), np.array([0, 1, np.inf]), "label of row 2 .* is inf"),
+        (np.zeros((3, 2)), np.zeros(3, complex), "Labels have type complex128"),
+        (np.array([["a", "b"]] * 3), np.zeros(3), "must be numbers"),
+        (np.zeros((3, 2), object), np.zeros(3), "cannot be read as an array of numbers"),
+        (np.zeros((0, 2)), np.zeros(0), "a.npz"),
+    ],
+)
+def test_bad_arrays(tmp_path, X, y, message):
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    with pytest.raises(DataError, match=message):
+        convert(tmp_path / "a.npz", tmp_path / "d")
+    leaves_nothing(tmp_path, "a.npz")
+
+
+def test_the_row_of_a_missing_label_counts_over_blocks(tmp_path):
+    y = np.zeros(200_000)
+    y[150_000] = np.nan
+    np.savez(tmp_path / "a.npz", X=np.zeros((200_000, 1), np.int8), y=y)
+    with pytest.raises(DataError, match="label of row 150000"):
+        convert(tmp_path / "a.npz", tmp_path / "d")
+
+
+def test_damaged_archives(tmp_path, rows):
+    (tmp_path / "a.npz").write_bytes(b"nonsense")
+    with pytest.raises(DataError, match=r"is no \.npz archive"):
+        convert(tmp_path / "a.npz", tmp_path / "d")
+    np.savez(tmp_path / "b.npz", X=rows[0], y=rows[1])
+    whole = (tmp_path / "b.npz").read_bytes()
+    (tmp_path / "b.npz").write_bytes(whole[:3000] + b"\x00\x01" * 50 + whole[3100:])
+    with pytest.raises(DataError, match=r"'X' of .* is damaged"):
+        convert(tmp_path / "b.npz", tmp_path / "d")
+    with zipfile.ZipFile(tmp_path / "c.npz", "w") as archive:
+        archive.writestr("X.npy", b"")
+        archive.writestr("y.npy", b"")
+    with pytest.raises(DataError, match="cannot be read as an array"):
+        convert(tmp_path / "c.npz", tmp_path / "d")
+    leaves_nothing(tmp_path, "a.npz", "b.npz", "c.npz")
+
+
+def test_regression_targets_are_no_classes(tmp_path, monkeypatch):
+    monkeypatch.setattr(_labels, "MAX_CLASSES", 50)
+    np.savez(tmp_path / "a.npz", X=np.zeros((51, 1)), y=np.arange(51))
+    with pytest.raises(DataError, match="more than 50 different labels"):
+        convert(tmp_path / "a.npz", tmp_path / "d")
+
+
+# Separated text
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_csv_without_header_agrees_with_loadtxt(tmp_path, rows, delimiter, newline):
+    X, y = rows
+    path = tmp_path / "a.csv"
+    np.savetxt(path, np.column_stack([X, y]), "%.9g", delimiter, newline)
+    data = convert(path, tmp_path / "d", chunk_rows=128)
+    table = np.loadtxt(path, np.float32, delimiter=delimiter)
+    check_rows(data, table[:, :-1], table[:, -1])
+    np.testing.assert_array_equal(data.X[:], X)
+    assert (data.feature_names, data.classes) == (None, [-1, 1])
+
+
+def test_csv_with_header_agrees_with_pandas(tmp_path, rows):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=["u", "a, b", "v", "w"])
+    frame.insert(1, "label", np.where(y > 0, "yes", "no"))
+    frame.to_csv(tmp_path / "a.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
+    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    back = pd.read_csv(tmp_path / "a.csv", dtype={"label": str})
+    check_rows(data, back.drop(columns="label").to_numpy(np.float32), back["label"])
+    assert data.feature_names == ["u", "a, b", "v", "w"]
+    assert data.classes == ["no", "yes"]
+
+
+@pytest.mark.parametrize(("label", "column"), [("b", 1), (1, 1), ("1", 1), (-3, 0), (None, 2)])
+def test_csv_label_by_name_or_index(tmp_path, label, column):
+    (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+    data = convert(tmp_path / "a.csv", tmp_path / "d", label=label)
+    table = np.array([[1, 2, 3], [4, 5, 6]])
+    check_rows(data, np.delete(table, column, 1), table[:, column])
+
+
+def test_csv_index_is_not_mistaken_for_a_cell(tmp_path):
+    for last, labels in [("0", [0, 1]), ("cat", ["cat", "dog"])]:
+        (tmp_path / "a.csv").write_text(f"2,8,{last}\n3,9,{labels[1]}\n")
+        data = convert(tmp_path / "a.csv", tmp_path / "d", label="2", overwrite=True)
+        np.testing.assert_array_equal(data.X[:], [[2, 8], [3, 9]])
+        assert data.classes == labels
+
+
+def test_csv_features_named_by_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("0,1,class\n5,6,1\n7,8,2\n")
+    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    check_rows(data, [[5, 6], [7, 8]], [1, 2])
+    assert data.feature_names == ["0", "1"]
+
+
+def test_csv_text_labels_without_header(tmp_path):
+    (tmp_path / "a.csv").write_text("\ufeff5,6,cat\n\n7,8, dog\n", encoding="utf-8")
+    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    check_rows(data, [[5, 6], [7, 8]], ["cat", "dog"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "classes", "codes"),
+    [
+        (["1", "+1", "-1", "01"], [-1, 1], [1, 1, 0, 1]),
+        (["1.0", "2", "2.0", "1e0"], [1, 2], [0, 1, 1, 0]),
+        (["0.5", "2", "10", "2"], [0.5, 2.0, 10.0], [0, 1, 2, 1]),
+        (["True", "False", "True", "True"], [False, True], [1, 0, 1, 1]),
+        (["1", "2", "x", "10"], ["1", "10", "2", "x"], [0, 2, 3, 1]),
+        (["1_0", "1_0", "2", "2"], ["1_0", "2"], [0, 0, 1, 1]),
+    ],
+)
+def test_csv_labels_are_read_as_what_all_of_them_are(tmp_path, texts, classes, codes):
+    (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"0,{text}\n" for text in texts))
+    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    assert data.classes == classes
+    assert [type(c) for c in data.classes] == [type(c) for c in classes]
+    assert data.y[:].tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,y\n1,2,0\n1,oops,1\n", "line 3, column 'b': 'oops' is not a number"),
+        ("a,b,y\n1,2,0\n1,,1\n", "line 3, column 'b': '' is not a number"),
+        ("a,b,y\n1,2,0\n\n1_0,2,1\n", "line 4, column 'a': '1_0' is not a number"),
+        ("a,b,y\n1,2,0\n1,2\n", "line 3: 2 columns, but line 1 has 3"),
+        ("1,2,0\n1,2,3,4\n", "line 2: 4 columns, but line 1 has 3"),
+        ("a,b,y\n1,2,0\n1,2,nan\n", "line 3: the label is 'nan'"),
+        ("a,b,y\n1,2,0\n1,2,\n", "line 3: the label is ''"),
+        ("1,oops,0\n1,2,1\n", "line 1: 'oops' is not a number, but other cells are"),
+        ("a,b,y\n", "has 0 rows"),
+        ("", "is empty"),
+        ("1\n2\n", "one column, the label, and no features"),
+        ("a,b,y\n1e60,2,0\n", "too large for float32"),
+    ],
+)
+def test_csv_errors_name_the_line(tmp_path, text, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        convert(tmp_path / "a.csv", tmp_path / "d")
+    leaves_nothing(tmp_path, "a.csv")
+
+
+def test_csv_of_other_bytes(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"1,2,0\n\xff\xfe,1,0\n")
+    with pytest.raises(DataError, match="cannot be read as UTF-8"):
+        convert(tmp_path / "a.csv", tmp_path / "d")
+
+
+@pytest.mark.parametrize("label", ["z", 3, -4])
+def test_csv_without_that_column(tmp_path, label):
+    (tmp_path / "a.csv").write_text("a,b,y\n1,2,0\n")
+    with pytest.raises(DataError, match=f"no column {label!r}; its 3 columns are: a, b, y"):
+        convert(tmp_path / "a.csv", tmp_path / "d", label=label)
+
+
+def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path):
+    text = "a,y\n" + "1,0\n" * 5000 + "bad,1\n"
+    (tmp_path / "a.csv").write_text(text)
+    done = []
+    with pytest.raises(DataError, match="line 5002, column 'a'"):
+        convert(
+            tmp_path / "a.csv",
+            tmp_path / "d",
+            chunk_rows=100,
+            progress=lambda rows, total: done.append(rows),
+        )
+    assert done[-1] == 5000
+    leaves_nothing(tmp_path, "a.csv")
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "float64"])
+def test_text_in_another_type(tmp_path, dtype):
+    (tmp_path / "a.csv").write_text("1,2,0\n3,4,1\n")
+    (tmp_path / "b.svm").write_text("0 1:1 2:2\n1 1:3 2:4\n")
+    for name in ("a.csv", "b.svm"):
+        data = convert(tmp_path / name, tmp_path / "d", dtype=dtype, overwrite=True)
+        assert data.X.dtype == dtype
+        check_rows(data, [[1, 2], [3, 4]], [0, 1])
+
+
+@pytest.mark.parametrize("text", ["1.5,0\n", "300,0\n", "-1,0\n"])
+def test_text_that_is_no_byte(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "b.svm").write_text(f"0 1:{text.split(',')[0]}\n")
+    for name in ("a.csv", "b.svm"):
+        with pytest.raises(DataError):
+            convert(tmp_path / name, tmp_path / "d", dtype="uint8")
+
+
+# LIBSVM
+
+
+@pytest.mark.parametrize("suffix", ["libsvm", "svmlight", "svm"])
+def test_libsvm_agrees_with_scikit_learn(tmp_path, rows, suffix):
+    X, y = rows
+    sparse = np.where(np.abs(X) > 0.7, X, 0)
+    path = tmp_path / f"a.{suffix}"
+    dump_svmlight_file(sparse, y, str(path), zero_based=False, comment="a comment")
+    data = convert(path, tmp_path / "d", chunk_rows=128)
+    expected, labels = load_svmlight_file(str(path), dtype=np.float32, zero_based=False)
+    check_rows(data, expected.toarray(), labels)
+    assert data.classes == [-1, 1]
+
+
+def test_libsvm_width_and_odd_lines(tmp_path):
+    (tmp_path / "a.svm").write_text("# head\n+1 qid:3 2:0.5 # note\n\n-1\n1 1:2\n")
+    data = convert(tmp_path / "a.svm", tmp_path / "d", n_features=5)
+    check_rows(data, [[0, 0.5, 0, 0, 0], [0] * 5, [2, 0, 0, 0, 0]], [1, -1, 1])
+    assert convert(tmp_path / "a.svm", tmp_path / "e").n_features == 2
+    assert convert(tmp_path / "a.svm", tmp_path / "f", label="none").y is None
+    with pytest.raises(ParameterError, match=r"n_features is 1, but .* has index 2"):
+        convert(tmp_path / "a.svm", tmp_path / "g", n_features=1)
+    with pytest.raises(ParameterError, match="label must be None or 'none'"):
+        convert(tmp_path / "a.svm", tmp_path / "g", label=0)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 1:x", "could not convert string to float: 'x'"),
+        ("1 7", "'7' is not of the form index:value"),
+        ("1 a:7", "'a:7' is not of the form"),
+        ("1 1:2:3", "could not convert"),
+        ("1 2 3:4:5", "'2' is not of the form"),
+        ("1 1:1_0", "'1:1_0' is not of the form"),
+        ("1 0:7", "index 0 is wrong: indices start at 1"),
+        ("1 2:7 2:8", "index 2 is wrong: indices must rise"),
+        ("1 3:7 2:8", "index 2 is wrong: indices must rise"),
+        ("1:7 2:8", "starts with '1:7' where the label should be"),
+        ("nan 1:7", "the label is 'nan'"),
+    ],
+)
+def test_libsvm_errors_name_the_line(tmp_path, line, message):
+    (tmp_path / "a.svm").write_text(f"1 1:7\n-1 2:7\n{line}\n1 1:7\n")
+    with pytest.raises(DataError, match=f"line 3: .*{message}"):
+        convert(tmp_path / "a.svm", tmp_path / "d")
+    leaves_nothing(tmp_path, "a.svm")
+
+
+# Parquet
+
+
+def write_parquet(path, columns, row_group_size=100):
+    parquet.write_table(pa.table(columns), path, row_group_size=row_group_size)
+
+
+@pytest.mark.parametrize("label", [None, "target", 1])
+def test_parquet_agrees_with_pandas(tmp_path, rows, label):
+    X, y = rows
+    columns = {"u": X[:, 0], "target": y, "v": X[:, 1], "w": X[:, 2]}
+    write_parquet(tmp_path / "a.parquet", columns)
+    data = convert(tmp_path / "a.parquet", tmp_path / "d", label=label, chunk_rows=64)
+    frame = pd.read_parquet(tmp_path / "a.parquet")
+    check_rows(data, frame[["u", "v", "w"]].to_numpy(), frame["target"])
+    assert (data.feature_names, data.X.dtype) == (["u", "v", "w"], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (pa.array(["b", "a", "b"]), ["a", "b"]),
+        (pa.array(["b", "a", "b"]).dictionary_encode(), ["a", "b"]),
+        (pa.array([True, False, True]), [False, True]),
+        (pa.array([2.5, 0.5, 2.5]), [0.5, 2.5]),
+        (pa.array([9, 4, 9], pa.uint8()), [4, 9]),
+    ],
+)
+def test_parquet_labels(tmp_path, labels, classes):
+    features = {"i": np.array([1, 2, 3], np.int16), "b": [True, False, True]}
+    write_parquet(tmp_path / "a.parquet", {**features, "last": labels})
+    data = convert(tmp_path / "a.parquet", tmp_path / "d")
+    assert (data.classes, data.X.dtype) == (classes, np.int16)
+    check_rows(data, [[1, 1], [2, 0], [3, 1]], labels.to_pylist())
+
+
+def test_parquet_without_label(tmp_path):
+    write_parquet(tmp_path / "a.parquet", {"a": [1, 2], "b": [0.5, 1.5]})
+    data = convert(tmp_path / "a.parquet", tmp_path / "d", label="none")
+    np.testing.assert_array_equal(data.X[:], [[1, 0.5], [2, 1.5]])
+    assert data.y is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1, None, 3], "y": [0, 1, 0]}, r"column 'a', row 1 \(the first is 0\): no value"),
+        ({"a": [1, 2, 3], "y": [0, 1, None]}, "column 'y', row 2"),
+        ({"a": [1, 2, 3], "y": [0.0, 1.0, np.nan]}, "label of row 2"),
+        ({"a": ["u", "v", "w"], "y": [0, 1, 0]}, "column 'a': type string is no number"),
+        ({"y": [0, 1, 0]}, "no feature columns besides the label 'y'"),
+    ],
+)
+def test_parquet_errors(tmp_path, columns, message):
+    write_parquet(tmp_path / "a.parquet", columns)
+    with pytest.raises(DataError, match=message):
+        convert(tmp_path / "a.parquet", tmp_path / "d")
+    leaves_nothing(tmp_path, "a.parquet")
+
+
+def test_parquet_that_is_none(tmp_path):
+    (tmp_path / "a.parquet").write_text("nonsense")
+    with pytest.raises(DataError, match="is no Parquet file"):
+        convert(tmp_path / "a.parquet", tmp_path / "d")
+
+
+def test_parquet_without_pyarrow_says_how_to_install_it(tmp_path, monkeypatch):
+    write_parquet(tmp_path / "a.parquet", {"a": [1], "y": [0]})
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError, match=r"pip install daskls\[parquet\]"):
+        convert(tmp_path / "a.parquet", tmp_path / "d")
+
+
+# All formats
+
+
+def write_all_formats(folder):
+    X, y = np.arange(20.0).reshape(10, 2) + 1, np.arange(10) % 2
+    np.savez(folder / "a.npz", X=X, y=y)
+    np.save(folder / "a.npy", np.column_stack([X, y]))
+    np.savetxt(folder / "a.csv", np.column_stack([X, y]), delimiter=",")
+    dump_svmlight_file(X, y, str(folder / "a.svm"), zero_based=False)
+    write_parquet(folder / "a.parquet", {"u": X[:, 0], "v": X[:, 1], "y": y})
+    return X, y
+
+
+FORMATS = ["a.npz", "a.npy", "a.csv", "a.svm", "a.parquet"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_progress_counts_every_row(tmp_path, name):
+    X, y = write_all_formats(tmp_path)
+    seen = []
+    data = convert(
+        tmp_path / name,
+        tmp_path / "d",
+        chunk_rows=4,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(4, 10), (8, 10), (10, 10)]
+    check_rows(data, X, y)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_interruption_leaves_nothing(tmp_path, name):
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    write_all_formats(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        convert(tmp_path / name, tmp_path / "d", chunk_rows=2, progress=stop)
+    leaves_nothing(tmp_path, *FORMATS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_overwrite_is_asked_for_before_reading(tmp_path, name):
+    write_all_formats(tmp_path)
+    convert(tmp_path / "a.npz", tmp_path / "d")
+    (tmp_path / name).write_text("nonsense")
+    with pytest.raises(StoreError, match="pass overwrite=True"):
+        convert(tmp_path / name, tmp_path / "d")
+    with pytest.raises(DataError):
+        convert(tmp_path / name, tmp_path / "d", overwrite=True)
+    assert open_dataset(tmp_path / "d").n_rows == 10
+
+
+def test_unknown_and_missing_files(tmp_path):
+    with pytest.raises(DataError, match=r"suffix must be one of \.npz, \.npy, \.csv"):
+        convert(tmp_path / "a.xlsx", tmp_path / "d")
+    with pytest.raises(DataError, match=r"No file .*a\.csv; check the path"):
+        convert(tmp_path / "a.csv", tmp_path / "d")
+
+
+def test_parameters_of_other_formats(tmp_path):
+    write_all_formats(tmp_path)
+    with pytest.raises(ParameterError, match=r"split is for \.npz files only"):
+        convert(tmp_path / "a.csv", tmp_path / "d", split="test")
+    with pytest.raises(ParameterError, match="split must be 'train', 'test' or None"):
+        convert(tmp_path / "a.npz", tmp_path / "d", split="half")
+    with pytest.raises(ParameterError, match="n_features is for LIBSVM files only"):
+        convert(tmp_path / "a.npz", tmp_path / "d", n_features=9)
+    with pytest.raises(DataError, match="has no array 'X_test'"):
+        convert(tmp_path / "a.npz", tmp_path / "d", split="test")

@@ -1,0 +1,21 @@
+"""scikit-learn's own checks."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskls import VoronoiSVC
+
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "sets `cv` to a list of splits; ours is a number of folds inside each cell"
+    ),
+}
+
+
+@parametrize_with_checks(
+    [
+        VoronoiSVC(cell_size=50, C=1.0, gamma=1.0, cv=2, random_state=0),
+    ],
+    expected_failed_checks=lambda _: EXPECTED,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,96 @@
+"""Inputs at the edge of what can be: empty blocks, float16, nothing learned, forks, leftovers."""
+
+import os
+
+import dask.array as da
+import numpy as np
+import pytest
+from support import small_svc
+
+import daskls
+import daskls.datasets
+from daskls.errors import DataError, StoreError
+from daskls.store.temporary import TemporaryFolder
+
+
+def quadrants(n=400):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 2))
+    return X, (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_svc().fit(*quadrants())
+
+
+def test_no_rows_have_no_labels(model):
+    assert model.predict(da.zeros((0, 2))).compute().shape == (0,)
+
+
+def test_an_empty_block_among_others(model):
+    X, _ = quadrants()
+    blocks = da.from_array(X, chunks=((0, 150, 0, 250, 0), 2))
+    np.testing.assert_array_equal(model.predict(blocks).compute(), model.predict(X))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_float16_holds_infinity_too(value):
+    X, y = quadrants()
+    X = X.astype(np.float16)
+    X[123, 1] = value
+    with pytest.raises(DataError, match="row 123"):
+        small_svc().fit(X, y)
+
+
+def test_cells_that_learn_nothing_leave_the_others_alone():
+    # A tol that every start satisfies: no alpha moves, so no cell has a support row.
+    X, _ = quadrants()
+    y = np.random.default_rng(1).random(len(X)) < 0.6
+    flat = small_svc(C=1000.0, gamma=0.01, tol=10.0).fit(X, y)
+    assert flat.fit_report_.n_support.sum() == 0
+    assert set(flat.predict(X)) <= {False, True}
+
+
+def test_a_fork_does_not_remove_its_parents_folder():
+    folder = TemporaryFolder()
+    child = os.fork()
+    if child == 0:
+        folder._finalizer()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert folder.path.exists()
+    folder._finalizer()
+    assert not folder.path.exists()
+
+
+def test_what_a_killed_fit_left_goes_and_is_not_saved(tmp_path):
+    X, y = quadrants()
+    model = small_svc(store=tmp_path / "m").fit(X, y)
+    left = [tmp_path / "m" / name for name in ("exchange-dead", "input-dead")]
+    for path in left:
+        path.mkdir()
+    model.save(tmp_path / "saved")
+    assert not [p for p in (tmp_path / "saved").iterdir() if "dead" in p.name]
+    small_svc(store=tmp_path / "m").fit(X, y)
+    assert not any(path.exists() for path in left)
+
+
+def test_a_probe_that_was_left_does_not_block_the_store(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / ".probe-dead").write_text("x")
+    small_svc(store=tmp_path / "m").fit(*quadrants())
+    assert daskls.load(tmp_path / "m").n_cells_
+
+
+def test_labels_do_not_go_to_a_url(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="is a URL"):
+        model.predict_to_zarr(da.zeros((3, 2)), "s3://bucket/labels")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_set_can_be_predicted_by_its_path(model, tmp_path):
+    data = daskls.datasets.write("xor", tmp_path / "data.zarr", 100)
+    expected = model.predict(np.asarray(data.X[:]))
+    np.testing.assert_array_equal(model.predict(tmp_path / "data.zarr").compute(), expected)

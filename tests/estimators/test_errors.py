@@ -1,0 +1,531 @@
+"""Everything that cannot be right gets one clear error: what, got, limit, remedy."""
+
+import json
+import shutil
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse
+import zarr
+from support import MIB, Calls, checkers, small_svc
+
+import daskls
+from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
+from daskls.graph import cluster, fit, train
+from daskls.plan import Resources
+from daskls.store import models as bundle_store
+
+N = 300
+X, Y = checkers(N)
+
+
+def chunked(values, chunks):
+    return da.from_array(values, chunks=(chunks, *values.shape[1:]))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_svc().fit(X, Y)
+
+
+# Values
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("chunks", [None, N, (1, 99, 150, 50)])
+def test_first_bad_row_of_X_is_named(model, value, chunks, set_block_nbytes):
+    set_block_nbytes(50 * 16 if chunks is None else 1)
+    bad = X.copy()
+    bad[170:175, 1] = value
+    bad[290, 0] = value
+    rows = bad if chunks is None else chunked(bad, chunks)
+    y = Y if chunks is None else chunked(Y, chunks)
+    what = {"nan": "NaN", "inf": "infinity", "-inf": "infinity"}.get(str(value), "1e.300")
+    message = rf"X contains {what}, first in row 170; .*(Impute|remove)"
+    with pytest.raises(DataError, match=message):
+        small_svc().fit(rows, y)
+    for answer in (model.predict, model.decision_function):
+        with pytest.raises(DataError, match=message):
+            np.asarray(answer(rows))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_first_bad_label_is_named(value, lazy, set_block_nbytes):
+    set_block_nbytes(50 * 16)
+    y = Y.astype(float)
+    y[[120, 200]] = value
+    rows = (chunked(X, 100), chunked(y, 100)) if lazy else (X, y)
+    with pytest.raises(DataError, match=r"y contains NaN or infinity, first in row 120"):
+        small_svc().fit(*rows)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_continuous_labels(lazy):
+    y = Y + 0.5 * np.arange(N)
+    rows = (chunked(X, 100), chunked(y, 100)) if lazy else (X, y)
+    with pytest.raises(ValueError, match=r"Unknown label type: .*continuous"):
+        small_svc().fit(*rows)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e-40, 1e40])
+def test_bad_weights(value, lazy, set_block_nbytes):
+    set_block_nbytes(50 * 16)
+    weights = np.ones(N)
+    weights[[130, 7 + 200]] = value
+    rows = [chunked(a, 100) for a in (X, Y, weights)] if lazy else [X, Y, weights]
+    with pytest.raises(DataError, match=r"sample_weight must be 0 or between .* that of row 130"):
+        small_svc().fit(*rows)
+
+
+def test_all_weights_zero():
+    with pytest.raises(DataError, match=r"(?i)weight.*zero|zero.*weight"):
+        small_svc().fit(X, Y, np.zeros(N))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_one_class(lazy):
+    y = np.full(N, 3)
+    rows = (chunked(X, 100), chunked(y, 100)) if lazy else (X, y)
+    with pytest.raises(DataError, match=r"only one class, .*3.*at least 2 classes"):
+        small_svc().fit(*rows)
+
+
+def test_one_class_left_by_weights():
+    with pytest.raises(DataError, match="only one class"):
+        small_svc().fit(X, Y, (Y == 0).astype(float))
+
+
+# Shapes and kinds
+
+
+@pytest.mark.parametrize(("x_lazy", "y_lazy"), [(1, 1), (1, 0), (0, 1)])
+def test_other_length_of_y(x_lazy, y_lazy):
+    rows = chunked(X, 100) if x_lazy else X
+    y = chunked(Y[:-1], 100) if y_lazy else Y[:-1]
+    with pytest.raises(DataError, match=rf"X has {N} rows, y has {N - 1}"):
+        small_svc().fit(rows, y)
+
+
+def test_other_length_of_numpy_y():
+    with pytest.raises(ValueError, match=rf"inconsistent numbers of samples: .*{N}.*{N - 1}"):
+        small_svc().fit(X, Y[:-1])
+
+
+def test_other_length_of_weights():
+    with pytest.raises(DataError, match=rf"X has {N} rows, sample_weight has 5"):
+        small_svc().fit(X, Y, np.ones(5))
+
+
+def test_mismatched_chunks_are_rechunked(set_block_nbytes):
+    plain = small_svc().fit(X, Y)
+    set_block_nbytes(1)
+    other = small_svc().fit(da.from_array(X, chunks=(70, 1)), chunked(Y, (1, 199, 100)))
+    np.testing.assert_array_equal(other.decision_function(X), plain.decision_function(X))
+
+
+def test_unknown_chunks_are_computed(model):
+    rows, y = chunked(X, 100), chunked(Y, 100)
+    keep = rows[:, 0] > -1
+    unknown = rows[keep], y[keep]
+    assert np.isnan(unknown[0].shape[0])
+    found = small_svc().fit(*unknown)
+    np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(found.predict(rows[keep]).compute(), model.predict(X))
+
+
+@pytest.mark.parametrize("dtype", ["U3", "c16", "M8[s]", object])
+def test_dtype_that_is_no_number(model, dtype):
+    rows = da.from_array(np.zeros((N, 2)).astype(dtype), chunks=100)
+    for call in (lambda: small_svc().fit(rows, Y), lambda: model.predict(rows)):
+        with pytest.raises(DataError, match=r"X must be numeric, got dtype .*Encode"):
+            call()
+
+
+def test_strings_in_memory():
+    with pytest.raises(ValueError, match="not compatible with arrays of bytes/strings"):
+        small_svc().fit(np.full((N, 2), "a"), Y)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_no_features(lazy):
+    rows = np.empty((N, 0))
+    with pytest.raises(ValueError, match=r"0 feature\(s\).*minimum of 1 is required"):
+        small_svc().fit(chunked(rows, N) if lazy else rows, Y)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_too_few_rows(n, lazy):
+    rows, y = X[:n], Y[:n]
+    if lazy:
+        rows, y = (da.from_array(a, chunks=-1) for a in (rows, y))
+    with pytest.raises(ValueError, match=rf"Found (array with )?{n} .*(minimum of|at least) 2"):
+        small_svc().fit(rows, y)
+
+
+def test_one_dimension():
+    with pytest.raises(DataError, match=r"2 dimensions \(rows, features\), got 1.*reshape"):
+        small_svc().fit(chunked(X[:, 0], 100), Y)
+
+
+def test_dask_dataframe():
+    pytest.importorskip("dask.dataframe")
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+    with pytest.raises(DataError, match=r"must be an array, got DataFrame.*to_dask_array\("):
+        small_svc().fit(frame, Y)
+
+
+def test_sparse(model):
+    sparse = scipy.sparse.csr_array(X)
+    for call in (lambda: small_svc().fit(sparse, Y), lambda: model.predict(sparse)):
+        with pytest.raises(TypeError, match=r"[Ss]parse .*(dense|toarray)"):
+            call()
+
+
+def test_no_y():
+    with pytest.raises(ValueError, match=r"requires y to be passed|y is None.*Pass y"):
+        small_svc().fit(X)
+    with pytest.raises(DataError, match=r"y is None.*Pass y"):
+        small_svc().fit(chunked(X, 100))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_other_number_of_features(model, lazy):
+    rows = np.zeros((5, 3))
+    rows = da.from_array(rows, chunks=2) if lazy else rows
+    for answer in (model.predict, model.decision_function):
+        with pytest.raises(ValueError, match="X has 3 features, but VoronoiSVC is expecting 2"):
+            answer(rows)
+
+
+def test_other_number_of_features_to_zarr(model, tmp_path):
+    with pytest.raises(DataError, match="X has 3 features, but VoronoiSVC is expecting 2"):
+        model.predict_to_zarr(da.zeros((5, 3)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_array_expressions(model):
+    rows = chunked(X, 100)
+    with dask.config.set({"array.query-planning": True}):
+        for call in (lambda: small_svc().fit(rows, Y), lambda: model.predict(rows)):
+            with pytest.raises(DasklsError, match=r"query-planning.*Set array\.query-planning to"):
+                call()
+
+
+@pytest.mark.parametrize(("column", "n_first"), [("X", 1), ("y", 2)])
+def test_another_second_reading(column, n_first, tmp_path):
+    # y is read once more than X, to count its labels.
+    reads = []
+
+    def unstable(block):
+        if len(block):
+            reads.append(0)
+        return block[::-1] if len(reads) > n_first else block
+
+    rows, y = chunked(X, N), chunked(Y, N)
+    if column == "X":
+        rows = rows.map_blocks(unstable, meta=np.empty((0, 2)))
+    else:
+        y = y.map_blocks(unstable, meta=np.empty(0, int))
+    with pytest.raises(DasklsError, match=r"other values at the second reading.*write it to Zarr"):
+        small_svc(store=tmp_path / "m").fit(rows, y)
+    assert len(reads) == n_first + 1
+    assert list((tmp_path / "m").glob("exchange-*")) == []
+    assert list((tmp_path / "m").glob("bundles/*")) == []
+
+
+# Parameters
+
+
+@pytest.mark.parametrize("cell_size", [1, 0, -5, 2.5])
+def test_cell_size(cell_size):
+    with pytest.raises(ValueError, match=r"'cell_size' parameter .* range \[2, inf\)"):
+        small_svc(cell_size=cell_size).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["C", "gamma"])
+@pytest.mark.parametrize("grid", [[], [1.0, -2.0], [0.0], [np.nan, 1.0], [np.inf]])
+def test_grids(name, grid):
+    message = "is an empty grid" if not grid else rf"{name} holds .*must be positive and finite"
+    with pytest.raises(ParameterError, match=message):
+        small_svc(**{name: grid}).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["C", "gamma"])
+@pytest.mark.parametrize("value", [-1.0, 0, float("nan"), float("inf"), "scale"])
+def test_numbers(name, value):
+    with pytest.raises(ValueError, match=rf"{name}.*(range \(0|positive and finite)"):
+        small_svc(**{name: value}).fit(X, Y)
+
+
+def test_class_weight_of_an_unknown_class():
+    with pytest.raises(ParameterError, match=r"names the class 7, .*classes are \[0, 1\]"):
+        small_svc(class_weight={7: 2.0}).fit(X, Y)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan")])
+def test_class_weight_that_is_not_positive(weight):
+    with pytest.raises(ParameterError, match=r"class_weight of 1 is .*positive and finite"):
+        small_svc(class_weight={1: weight}).fit(X, Y)
+
+
+def test_predict_before_fit():
+    for name in ("predict", "decision_function"):
+        with pytest.raises(ValueError, match="not fitted yet"):
+            getattr(small_svc(), name)(X)
+    with pytest.raises(ValueError, match="not fitted yet"):
+        small_svc().save("nowhere")
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "message"),
+    [
+        (5000, r"block of 300 rows x 2 features needs .*rechunk X in blocks of at most \d+ rows"),
+        (MIB // 16, r"100 rows expected.*needs 0 MiB but .*lower cell_size to about \d+"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused_before_training(nbytes, message, monkeypatch):
+    monkeypatch.setattr(fit, "find_resources", lambda client: Resources(1, nbytes))
+    trained = Calls(monkeypatch, train, "fit_bundle")
+    with pytest.raises(MemoryPlanError, match=message):
+        small_svc(cell_size=100 if nbytes > 10_000 else 2).fit(X, Y)
+    assert len(trained) == 0
+
+
+def test_the_proposed_cell_size_fits(monkeypatch):
+    monkeypatch.setattr(fit, "find_resources", lambda client: Resources(1, MIB // 16))
+    with pytest.raises(MemoryPlanError) as caught:
+        small_svc().fit(X, Y)
+    cell_size = int(str(caught.value).split("cell_size to about ")[1].split(",")[0])
+    assert small_svc(cell_size=cell_size).fit(X, Y).n_cells_ > 3
+
+
+# Stores
+
+
+def test_workers_that_cannot_see_the_store(client, monkeypatch, tmp_path):
+    # A builtin takes the probe's place: whatever a worker answers, it is not the probe's text.
+    monkeypatch.setattr(cluster, "read_probe", str.upper)
+    with pytest.raises(StoreError, match=r"2 worker\(s\), .* cannot read .*Set store="):
+        small_svc(store=tmp_path / "m").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"cell_size": 50}, "cell_size was 100, is 50"),
+        ({"random_state": 5}, "seed was 0, is 5"),
+        ({"C": 3.0}, r"C was \[10\.0\], is \[3\.0\]"),
+        ({"gamma": [1.0, 2.0]}, r"gamma was \[20\.0\], is \[1\.0, 2\.0\]"),
+        ({"kernel": "linear"}, "kernel was 'rbf', is 'linear'"),
+        ({"refit": "cell"}, "refit was 'folds', is 'cell'"),
+        ({"cv": 3}, "cv was 2, is 3"),
+        ({"tol": 1e-2}, "tol was 0.001, is 0.01"),
+        ({"class_weight": {1: 2.0}}, "class_weight was None, is"),
+    ],
+)
+def test_store_of_other_parameters(model, tmp_path, changed, message):
+    model.save(tmp_path / "m")
+    with pytest.raises(StoreError, match=rf"belongs to another fit: {message}.*Give another store"):
+        small_svc(store=tmp_path / "m", **changed).fit(X, Y)
+    assert daskls.load(tmp_path / "m").n_cells_ == model.n_cells_
+
+
+def test_store_of_other_data(model, tmp_path):
+    model.save(tmp_path / "m")
+    other = X.copy()
+    other[17, 1] = np.nextafter(other[17, 1], 1)
+    flipped = Y.copy()
+    flipped[3] = 1 - flipped[3]
+    svc = small_svc(store=tmp_path / "m")
+    for rows, weights, message in [
+        ((other, Y), None, "checksum was"),
+        ((X, flipped), None, "checksum was"),
+        ((X, Y), np.full(N, 2.0), "checksum was"),
+        ((X[::-1], Y[::-1]), None, "checksum was"),
+        ((X[:-1], Y[:-1]), None, "n_rows was 300, is 299"),
+        ((X.astype("f4"), Y), None, "dtype was '<f8', is '<f4'"),
+        ((X, np.array(["a", "b"])[Y]), None, r"values was \[0, 1\], is \['a', 'b'\]"),
+    ]:
+        with pytest.raises(StoreError, match=rf"belongs to another fit: .*{message}"):
+            svc.fit(*rows, sample_weight=weights)
+
+
+def edit_attributes(path, change):
+    """Change the attributes of a group's zarr.json."""
+    file = path / "zarr.json"
+    content = json.loads(file.read_text())
+    change(content["attributes"])
+    file.write_text(json.dumps(content))
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    model.save(tmp_path / "m")
+    return tmp_path / "m"
+
+
+def test_newer_format(saved):
+    edit_attributes(saved, lambda a: a.update(daskls_format=99))
+    with pytest.raises(StoreError, match=r"format 99; this daskls reads up to 1\. Upgrade"):
+        daskls.load(saved)
+    with pytest.raises(StoreError, match="format 99"):
+        small_svc(store=saved).fit(X, Y)
+
+
+def test_unknown_estimator(saved):
+    edit_attributes(saved, lambda a: a["meta"].update(estimator="os.system"))
+    with pytest.raises(StoreError, match=r"is a os\.system, which this daskls does not know"):
+        daskls.load(saved)
+
+
+def test_unfinished_model(saved):
+    edit_attributes(saved, lambda a: a.update(complete=False))
+    with pytest.raises(StoreError, match=r"not finished. Call fit again with store="):
+        daskls.load(saved)
+
+
+def test_missing_bundle(saved):
+    shutil.rmtree(sorted((saved / "bundles").iterdir())[0])
+    with pytest.raises(StoreError, match=r"of its \d+ bundles, .* first\. Copy or train it again"):
+        daskls.load(saved)
+
+
+def test_missing_index(saved):
+    shutil.rmtree(saved / "index")
+    with pytest.raises(StoreError, match="lacks its index"):
+        daskls.load(saved)
+
+
+def answer(path):
+    return daskls.load(path).predict(X)
+
+
+DAMAGES = {
+    "array gone": lambda array: shutil.rmtree(array),
+    "chunks gone": lambda array: shutil.rmtree(array / "c"),
+    "metadata truncated": lambda array: truncate(array / "zarr.json"),
+    "chunk truncated": lambda array: truncate(first_chunk(array)),
+    "group metadata truncated": lambda array: truncate(array.parent / "zarr.json"),
+    "group metadata gone": lambda array: (array.parent / "zarr.json").unlink(),
+}
+
+
+def first_chunk(array):
+    return next(p for p in (array / "c").rglob("*") if p.is_file())
+
+
+def truncate(file):
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("index/center", "index/directions", "index/thresholds", "index/children"),
+        *("index/first_cell", "bundles/*/rows", "bundles/*/coef", "bundles/*/center"),
+        *("bundles/*/classes", "bundles/*/n_support"),
+    ],
+)
+def test_damaged_arrays(saved, name, damage):
+    array = next(iter(sorted(saved.glob(name))))
+    DAMAGES[damage](array)
+    with pytest.raises(StoreError, match=r"(Copy|train)"):
+        answer(saved)
+
+
+def test_damaged_root(saved):
+    truncate(saved / "zarr.json")
+    with pytest.raises(StoreError, match="damaged attributes"):
+        daskls.load(saved)
+
+
+def foreign(path, kind):
+    if kind == "folder":
+        path.mkdir()
+        (path / "thesis.txt").write_text("precious")
+    elif kind == "file":
+        path.write_text("precious")
+    elif kind == "Zarr array":
+        zarr.create_array(path, shape=(3,), dtype="f8")
+    elif kind == "Zarr group":
+        zarr.create_group(path, attributes={"kind": "dataset"})
+
+
+@pytest.mark.parametrize("kind", ["nothing", "folder", "file", "Zarr array", "Zarr group"])
+def test_load_of_no_model(tmp_path, kind):
+    foreign(tmp_path / "m", kind)
+    with pytest.raises(StoreError, match=r"no model at|not a daskls model|is no model"):
+        daskls.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "Zarr array", "Zarr group"])
+def test_fit_into_what_is_no_model(tmp_path, kind):
+    foreign(tmp_path / "m", kind)
+    before = sorted(p.name for p in tmp_path.rglob("*"))
+    with pytest.raises(StoreError, match=r"no model at|not a daskls model|is no model"):
+        small_svc(store=tmp_path / "m").fit(X, Y)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == before
+
+
+def test_url_of_an_object_store():
+    with pytest.raises(StoreError, match=r"is a URL; .*local or shared file system"):
+        small_svc(store="s3://bucket/model").fit(X, Y)
+
+
+def test_path_that_leads_to_no_rows(tmp_path):
+    with pytest.raises(StoreError, match="does not exist"):
+        small_svc().fit(tmp_path / "nothing", Y)
+
+
+def test_data_set_without_y(tmp_path):
+    with daskls_dataset(tmp_path / "d") as writer:
+        writer.append(X)
+    with pytest.raises(DataError, match="has no y; pass one"):
+        small_svc().fit(tmp_path / "d")
+
+
+def daskls_dataset(path):
+    from daskls.store.dataset import DatasetWriter
+
+    return DatasetWriter(path, 2, "f8", with_y=False)
+
+
+def test_save_over_something(model, tmp_path):
+    (tmp_path / "m").mkdir()
+    with pytest.raises(StoreError, match="exists already; give another path"):
+        model.save(tmp_path / "m")
+
+
+def test_model_replaced_under_a_lazy_prediction(tmp_path):
+    path = tmp_path / "m"
+    lazy = small_svc(store=path).fit(X, Y).predict(chunked(X, 100))
+    shutil.rmtree(path)
+    small_svc(store=path, random_state=9, C=1.0).fit(X, Y)
+    # The reader of the first model is still in this process's cache.
+    with pytest.raises(StoreError, match=r"(replaced|missing|changed)"):
+        lazy.compute()
+
+
+def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    first = small_svc(store=path).fit(X, Y)
+    before = first.decision_function(X)
+    shutil.rmtree(path)
+    monkeypatch.setattr(fit, "find_resources", lambda client: Resources(1, 10**9))
+    monkeypatch.setattr("daskls.plan.BUNDLES_PER_SLOT", 1)
+    second = small_svc(store=path).fit(X, Y)
+    assert len(bundle_store.finished_bundles(path)) == 1
+    np.testing.assert_array_equal(second.decision_function(X), before)

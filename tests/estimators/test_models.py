@@ -1,0 +1,340 @@
+"""Where models live: temporary folders, stores, copies, pickles."""
+
+import copy
+import gc
+import json
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+from sklearn.base import clone
+from support import Calls, assert_same_model, checkers, model_bits, path_of, small_svc
+
+import daskls
+from daskls import StoreError
+from daskls.estimators import store as estimator_store
+from daskls.graph import fit, train
+
+N = 500
+X, Y = checkers(N)
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    """Put temporary folders into an empty one of ours."""
+    with dask.config.set({"temporary-directory": str(tmp_path / "scratch")}):
+        yield tmp_path / "scratch"
+
+
+def folders(scratch):
+    gc.collect()
+    return sorted(p.name for p in scratch.iterdir())
+
+
+def test_temporary_folder_goes_with_the_estimator(scratch):
+    model = small_svc().fit(X, Y)
+    assert len(folders(scratch)) == 1
+    model.predict(X)
+    assert len(folders(scratch)) == 1
+    del model
+    assert folders(scratch) == []
+
+
+def test_refit_replaces_the_temporary_folder(scratch):
+    model = small_svc().fit(X, Y)
+    first = folders(scratch)
+    model.fit(X, 1 - Y)
+    assert len(folders(scratch)) == 1
+    assert folders(scratch) != first
+
+
+def test_a_lazy_prediction_keeps_the_temporary_folder(scratch):
+    model = small_svc().fit(X, Y)
+    expected = model.predict(X)
+    lazy = model.predict(da.from_array(X, chunks=100))
+    derived = (lazy * 2)[::2].sum()
+    del model, lazy
+    assert len(folders(scratch)) == 1
+    assert derived.compute() == (expected * 2)[::2].sum()
+    del derived
+    assert folders(scratch) == []
+
+
+def test_a_lazy_prediction_keeps_the_folder_on_a_cluster(scratch, client):
+    model = small_svc().fit(X, Y)
+    expected = model.predict(X)
+    lazy = model.predict(da.from_array(X, chunks=100))
+    del model
+    np.testing.assert_array_equal(lazy.compute(), expected)
+    del lazy
+    assert folders(scratch) == []
+
+
+def test_a_failed_fit_leaves_no_folder(scratch):
+    bad = X.copy()
+    bad[7] = np.nan
+    with pytest.raises(daskls.DataError):
+        small_svc().fit(bad, Y)
+    assert folders(scratch) == []
+
+
+@pytest.mark.parametrize("permanent", [False, True])
+def test_only_the_model_is_left_after_a_fit(tmp_path, permanent, scratch):
+    model = small_svc(store=tmp_path / "stores" / "m" if permanent else None).fit(X, Y)
+    path = path_of(model)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    assert sorted(p.name for p in path.iterdir()) == ["bundles", "index", "partition", "zarr.json"]
+    assert all(not p.name.startswith(".") for p in path.rglob("*"))
+
+
+def test_a_relative_store_and_a_file_url(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a = small_svc(store="m").fit(X, Y)
+    b = small_svc(store=f"file://{tmp_path}/n").fit(X, Y)
+    monkeypatch.chdir("/")
+    assert (tmp_path / "m" / "zarr.json").exists()
+    assert (tmp_path / "n" / "zarr.json").exists()
+    np.testing.assert_array_equal(a.predict(X), b.predict(X))
+
+
+@pytest.mark.parametrize("permanent", [False, True])
+@pytest.mark.parametrize("way", ["save", "pickle", "copy", "deepcopy"])
+def test_round_trips(way, permanent, tmp_path, scratch):
+    model = small_svc(
+        store=tmp_path / "m" if permanent else None, class_weight={0: 1.0, 1: 2.5}, C=[1.0, 10.0]
+    ).fit(X, Y)
+    scores = model.decision_function(X)
+    bits = model_bits(model)
+    if way == "save":
+        model.save(tmp_path / "saved" / "m")
+        other = daskls.load(tmp_path / "saved" / "m")
+    elif way == "pickle":
+        other = pickle.loads(pickle.dumps(model))
+    else:
+        other = getattr(copy, way)(model)
+    if not permanent:
+        del model
+        gc.collect()
+    assert_same_model(bits, other)
+    np.testing.assert_array_equal(other.decision_function(X), scores)
+    np.testing.assert_array_equal(other.classes_, [0, 1])
+    assert other.n_features_in_ == 2
+    assert other.get_params()["class_weight"] == {0: 1.0, 1: 2.5}
+    assert list(other.get_params()["C"]) == [1.0, 10.0]
+    assert other.fit_report_.n_rows.sum() == N
+    # What came back can be fitted again.
+    again = clone(other).set_params(store=None).fit(X, Y)
+    np.testing.assert_array_equal(again.decision_function(X), scores)
+
+
+def test_an_unpickled_temporary_model_is_removed_too(scratch):
+    model = small_svc().fit(X, Y)
+    other = pickle.loads(pickle.dumps(model))
+    assert len(folders(scratch)) == 2
+    del model
+    assert len(folders(scratch)) == 1
+    other.predict(X)
+    del other
+    assert folders(scratch) == []
+
+
+def test_a_pickle_works_in_another_process(tmp_path):
+    model = small_svc().fit(X, Y)
+    (tmp_path / "pickle").write_bytes(pickle.dumps(model))
+    np.save(tmp_path / "X.npy", X)
+    code = (
+        "import pickle, sys, numpy as np\n"
+        "model = pickle.load(open('pickle', 'rb'))\n"
+        "np.save('out.npy', model.decision_function(np.load('X.npy')))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=python_env())
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), model.decision_function(X))
+
+
+def python_env():
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(Path(daskls.__file__).parents[1])}
+
+
+def test_a_pickle_above_the_limit_names_save(monkeypatch, tmp_path):
+    model = small_svc().fit(X, Y)
+    monkeypatch.setattr(estimator_store, "MAX_EMBEDDED_NBYTES", 1000)
+    with pytest.raises(StoreError, match=r"temporary store.*Call save\(path\)"):
+        pickle.dumps(model)
+    model.save(tmp_path / "m")
+    saved = pickle.loads(pickle.dumps(daskls.load(tmp_path / "m")))
+    np.testing.assert_array_equal(saved.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("labels", [["b", "a"], [5, -3], [True, False], [2.0, 1.0]])
+def test_labels_survive_a_file(labels, tmp_path):
+    y = np.array(labels)[Y]
+    model = small_svc(class_weight={y[0].item(): 2.0}).fit(X, y)
+    model.save(tmp_path / "m")
+    other = daskls.load(tmp_path / "m")
+    assert other.classes_.dtype == y.dtype == other.predict(X).dtype
+    np.testing.assert_array_equal(other.classes_, np.unique(y))
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert other.get_params()["class_weight"] == {y[0].item(): 2.0}
+    assert model.score(X, y) > 0.8
+
+
+def test_a_store_holds_no_code(tmp_path):
+    model = small_svc(store=tmp_path / "m", random_state=np.random.RandomState(0)).fit(X, Y)
+    for file in (f for f in path_of(model).rglob("*") if f.is_file()):
+        content = file.read_bytes()
+        if file.name == "zarr.json":
+            # Plain JSON: no NaN, which other readers refuse.
+            json.loads(content, parse_constant=pytest.fail)
+            assert b"pickle" not in content
+        else:
+            assert file.parent.name in {"c", "0", *map(str, range(99))}
+
+
+def test_loading_runs_no_pickle(tmp_path, monkeypatch):
+    small_svc(store=tmp_path / "m").fit(X, Y)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("unpickled something")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    assert daskls.load(tmp_path / "m").predict(X).shape == (N,)
+
+
+def test_fit_on_a_complete_store_trains_nothing(tmp_path, monkeypatch):
+    first = small_svc(store=tmp_path / "m").fit(X, Y)
+    bits = model_bits(first)
+    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "m").rglob("*")}
+    trained = Calls(monkeypatch, train, "fit_bundle")
+    regrouped = Calls(monkeypatch, fit, "regroup_rows")
+    again = small_svc(store=tmp_path / "m").fit(X, Y)
+    assert (len(trained), len(regrouped)) == (0, 0)
+    assert_same_model(bits, again)
+    files = {p: s for p, s in stamps.items() if p.is_file()}
+    assert {p: p.stat().st_mtime_ns for p in files} == files
+
+
+def test_an_open_seed_is_the_stores_own(tmp_path):
+    first = small_svc(store=tmp_path / "m", random_state=None, refit="folds").fit(X, Y)
+    bits = model_bits(first)
+    again = small_svc(store=tmp_path / "m", random_state=None).fit(X, Y)
+    assert_same_model(bits, again)
+    others = [small_svc(random_state=None).fit(X, Y) for _ in range(3)]
+    assert len({model_bits(model)["fingerprint"] for model in others}) == 3
+
+
+def test_fit_report_makes_sense():
+    X, y = checkers(800, n_classes=3)
+    C, gamma = [0.1, 1.0, 10.0], [1.0, 10.0, 100.0]
+    model = small_svc(C=C, gamma=gamma).fit(X, y)
+    report = model.fit_report_
+    assert len(report) == model.n_cells_ >= 8
+    assert report.cell.tolist() == list(range(model.n_cells_))
+    assert report.n_rows.sum() == 800
+    assert 0 < report.n_rows.min() <= report.n_rows.max() <= 100
+    assert (report.n_at_limit == 0).all()
+    assert set(report.n_classes) <= {1, 2, 3}
+    trained = report[report.n_support > 0]
+    assert set(trained.C) <= set(C)
+    assert set(trained.gamma) <= set(gamma)
+    assert len(set(trained.gamma)) > 1
+    assert (trained.n_support <= trained.n_rows).all()
+    assert ((trained.validation_error >= 0) & (trained.validation_error <= 1)).all()
+    assert (trained.n_steps > 0).all()
+    assert (trained.n_trained == 9 * 2 * np.array([1, 1, 3])[trained.n_classes - 1]).all()
+    assert (report.seconds > 0).all()
+    for row in trained:
+        wanted = [
+            name
+            for name, value, values in (("C", row.C, C), ("gamma", row.gamma, gamma))
+            if value in (values[0], values[-1])
+        ]
+        assert row.edge.split() == wanted
+    leaves = report.leaf.tolist()
+    assert leaves == sorted(leaves)
+
+
+def test_pandas_takes_the_report():
+    pandas = pytest.importorskip("pandas")
+    model = small_svc().fit(X, Y)
+    frame = pandas.DataFrame(model.fit_report_)
+    assert frame["n_rows"].sum() == N
+
+
+# scikit-learn's manners
+
+
+def test_clone_get_and_set_params(tmp_path, one_worker):
+    model = small_svc(store=tmp_path / "m", C=[1.0, 2.0], class_weight={0: 3.0})
+    other = clone(model)
+    assert other.get_params() == model.get_params()
+    assert other.C is not model.C
+    assert other.set_params(cell_size=7).cell_size == 7
+    assert model.cell_size == 100
+    with pytest.raises(ValueError, match="Invalid parameter 'sigma'"):
+        model.set_params(sigma=1)
+    with Client(one_worker, set_as_default=False) as client:
+        model.set_params(client=client)
+        assert clone(model).client is client
+        assert model.get_params()["client"] is client
+
+
+def test_html(tmp_path, one_worker):
+    model = small_svc()
+    assert "VoronoiSVC" in model._repr_html_()
+    assert "Not fitted" in model._repr_html_()
+    with Client(one_worker, set_as_default=False) as client:
+        model.set_params(client=client).fit(X, Y)
+        assert "Fitted" in model._repr_html_()
+    assert "cell_size=100" in repr(model)
+
+
+def test_the_client_never_travels(one_worker):
+    with Client(one_worker, set_as_default=False) as client:
+        model = small_svc(client=client).fit(X, Y)
+        other = pickle.loads(pickle.dumps(model))
+        assert other.client is None
+        assert model.client is client
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+        unfitted = pickle.loads(pickle.dumps(small_svc(client=client)))
+        assert unfitted.client is None
+
+
+def test_the_given_client_does_the_work(one_worker, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("computed without the client")
+
+    monkeypatch.setattr(dask, "compute", refuse)
+    with Client(one_worker, set_as_default=False) as client:
+        small_svc(client=client).fit(X, Y)
+
+
+def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
+    # Equal data, parameters and seed: only the stores differ, so must the names of the tasks.
+    models, errors = {}, []
+
+    def run(name):
+        try:
+            models[name] = small_svc(
+                store=tmp_path / name, client=client, cell_size=60, C=None, gamma=None
+            ).fit(X, Y)
+        except Exception as error:
+            errors.append(error)
+
+    with Client(two_workers, set_as_default=False) as client:
+        threads = [threading.Thread(target=run, args=(name,)) for name in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+    assert_same_model(models["a"], models["b"])

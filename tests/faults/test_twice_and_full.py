@@ -1,0 +1,181 @@
+"""Tasks that run twice, and disks that are full."""
+
+import errno
+import shutil
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+from support import Calls, assert_same_model, checkers, model_bits, path_of, small_svc
+from zarr.storage import _local
+
+import daskls
+from daskls import StoreError
+from daskls.graph import regroup, train
+from daskls.store import exchange
+
+
+def test_every_task_twice_at_once_does_no_harm(data, undisturbed, monkeypatch, tmp_path):
+    bundle_runs = Calls(monkeypatch, train, "write_bundle", lambda *args: args[3])
+    monkeypatch.setattr(train, "fit_bundle", twice(train.fit_bundle))
+    monkeypatch.setattr(regroup, "assign_block", twice(regroup.assign_block))
+    model = small_svc(store=tmp_path / "m").fit(*data)
+    assert_same_model(undisturbed, model)
+    # Both runs of at least one bundle came to the writing.
+    assert max(bundle_runs.counter().values()) == 2
+    assert not list((tmp_path / "m" / "bundles").glob(".*"))
+
+
+def twice(task):
+    """Return a task that runs in two threads at once and returns one's answer."""
+
+    def run(*args, **kwargs):
+        answers, barrier = [], threading.Barrier(2)
+
+        def one():
+            barrier.wait()
+            answers.append(task(*args, **kwargs))
+
+        threads = [threading.Thread(target=one) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(answers) == 2, "one of two equal tasks failed"
+        return answers[0]
+
+    run.__name__ = task.__name__
+    return run
+
+
+def test_write_bundle_into_a_finished_folder_changes_nothing(data, monkeypatch, tmp_path):
+    arguments = []
+    write = train.write_bundle
+    monkeypatch.setattr(
+        train, "write_bundle", lambda *args: (arguments.append(args), write(*args))[1]
+    )
+    model = small_svc(store=tmp_path / "m").fit(*data)
+    bits = model_bits(model)
+    root, branches, models, first = arguments[0]
+    changed = [replace(m, center=m.center + 1) for m in models]
+    write(root, branches, changed, first)
+    assert_same_model(bits, tmp_path / "m")
+    assert not list((tmp_path / "m" / "bundles").glob(".*"))
+
+
+def test_a_bundle_of_a_lost_client_that_overlaps_does_no_harm(
+    data, undisturbed, monkeypatch, tmp_path
+):
+    # A worker may outlive its client and finish a bundle that the next client planned otherwise.
+    store = tmp_path / "m"
+    fit_bundle = train.fit_bundle
+    n_calls = []
+
+    def with_a_straggler(bundle, job):
+        if not n_calls:
+            n_calls.append(bundle)
+            first = max(bundle.first_leaf - 1, 0)
+            fit_bundle(replace(bundle, first_leaf=first, last_leaf=first + 1), job)
+        return fit_bundle(bundle, job)
+
+    monkeypatch.setattr(train, "fit_bundle", with_a_straggler)
+    with dask.config.set(scheduler="sync"):
+        model = small_svc(store=store).fit(*data)
+    assert_same_model(undisturbed, model)
+
+
+def no_space(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def half_written(path, *args, **kwargs):
+    """Whether a file of the exchange is opened for writing; leaves the half that still fits."""
+    if ".rows." not in path.name:
+        return False
+    # Not by Path.open, which is what is patched.
+    with open(path, "wb") as file:
+        file.write(b"half")
+    return True
+
+
+class FullFrom:
+    """Lets writing work ``at`` times and then fails, until `heal`."""
+
+    def __init__(self, monkeypatch, owner, name, at, matches):
+        self.n, self.full = 0, True
+        original = getattr(owner, name)
+
+        def write(*args, **kwargs):
+            if self.full and matches(*args, **kwargs):
+                self.n += 1
+                if self.n > at:
+                    no_space()
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, write)
+
+    def heal(self):
+        assert self.n > 0, "the disk was never full: nothing was tested"
+        self.full = False
+
+
+def zarr_writer(monkeypatch, at, part):
+    """Fail on files of the store whose path holds ``part``."""
+    return FullFrom(monkeypatch, _local, "_put", at, lambda path, *_, **__: part in str(path))
+
+
+@pytest.mark.parametrize("at", [0, 5])
+@pytest.mark.parametrize(
+    "place", ["exchange", "marker", "manifest", "partition", "bundles", "index", "root"]
+)
+def test_a_full_disk(place, at, data, undisturbed, monkeypatch, tmp_path):
+    store = tmp_path / "m"
+    if place in ("exchange", "marker", "manifest"):
+        saves = {"marker": (exchange.np, "savez"), "manifest": (exchange.np, "save")}
+        if place == "exchange":
+            full = FullFrom(monkeypatch, Path, "open", at, half_written)
+        else:
+            at = min(at, 0) if place == "manifest" else at
+            full = FullFrom(monkeypatch, *saves[place], at, lambda *_, **__: True)
+    elif place == "root":
+        full = zarr_writer(monkeypatch, 0, "m/zarr.json")
+    else:
+        full = zarr_writer(monkeypatch, at, f"/{place}/")
+    with pytest.raises(StoreError, match=r"No space left.*Free some space.*call fit again"):
+        small_svc(store=store).fit(*data)
+    with pytest.raises(StoreError):
+        daskls.load(store)
+    # Whatever looks finished is: every bundle has all of its arrays.
+    for bundle in store.glob("bundles/[0-9]*"):
+        assert len(list(bundle.iterdir())) == 10
+    full.heal()
+    model = small_svc(store=store).fit(*data)
+    assert_same_model(undisturbed, model)
+    assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "partition", "zarr.json"]
+
+
+def test_a_full_disk_while_numpy_input_is_written(monkeypatch, tmp_path):
+    full = zarr_writer(monkeypatch, 1, "/input-")
+    X, y = checkers(300)
+    with pytest.raises(StoreError, match=r"No space left.*Free some space"):
+        small_svc(store=tmp_path / "m").fit(X, y)
+    assert list((tmp_path / "m").iterdir()) == []
+    full.heal()
+    small_svc(store=tmp_path / "m").fit(X, y)
+
+
+def test_a_full_disk_while_a_model_is_saved(data, monkeypatch, tmp_path):
+    model = small_svc().fit(*data)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copytree", no_space)
+        with pytest.raises(StoreError, match="No space left"):
+            model.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+    model.save(tmp_path / "m")
+    assert Path(path_of(daskls.load(tmp_path / "m"))).exists()
+    np.testing.assert_array_equal(
+        daskls.load(tmp_path / "m").predict(np.zeros((1, 2))), model.predict(np.zeros((1, 2)))
+    )

@@ -1,0 +1,110 @@
+import naive
+import numpy as np
+import pytest
+
+from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block, base_matrix, centered
+from daskls.records import KernelSpec
+
+KERNELS = [
+    KernelSpec("rbf", 0.7),
+    KernelSpec("rbf", 40.0),
+    KernelSpec("linear"),
+    KernelSpec("poly", 0.5, 3, 1.0),
+    KernelSpec("poly", 2.0, 2, 0.0),
+]
+
+
+def rows(m, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(m, d))
+
+
+def naive_of(A, B, kernel):
+    return naive.kernel_matrix(A, B, kernel.name, kernel.gamma, kernel.degree, kernel.coef0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 9])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
+def test_block_equals_the_definition(kernel, d):
+    A, B = rows(11, d), rows(7, d, 1)
+    base = base_block(A, B, kernel.name)
+    assert base.dtype == np.float64
+    K = apply_kernel(base, kernel, base)
+    assert K is base
+    expected = np.maximum(naive_of(A, B, kernel), np.exp(-60.0) if kernel.name == "rbf" else -9e9)
+    np.testing.assert_allclose(K, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 9])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
+def test_matrix_equals_the_definition(kernel, d):
+    A = rows(13, d)
+    base = base_matrix(A, kernel.name)
+    assert base.dtype == np.float32
+    K = apply_kernel(base, kernel, np.empty_like(base))
+    expected = naive_of(A, A, kernel)
+    np.testing.assert_allclose(K, expected, rtol=5e-5, atol=1e-5)
+
+
+def test_matrix_of_more_rows_than_a_panel():
+    A = rows(TILE_ROWS + 45, 3)
+    base = base_matrix(A, "rbf")
+    squared = ((A[:, None] - A[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(base, squared, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(base, base.T, rtol=1e-6, atol=1e-6)
+
+
+def test_distance_of_a_row_to_itself_is_zero():
+    A = rows(TILE_ROWS + 5, 6) * 1e3
+    A[7] = A[3]
+    base = base_matrix(A, "rbf")
+    assert (np.diagonal(base) == 0).all()
+    assert (base >= 0).all()
+    K = apply_kernel(base, KernelSpec("rbf", 25.0), np.empty_like(base))
+    assert (np.diagonal(K) == 1).all()
+    assert K[7, 3] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_features_offset_by_a_million():
+    # Multiples of 1/16 survive the offset in float32, so both cells hold the same rows.
+    small = np.round(rows(20, 4) * 16) / 16
+    large = (small + 1e6).astype(np.float32)
+    center = large.mean(axis=0, dtype=np.float64)
+    A = centered(large, center)
+    assert A.dtype == np.float64
+    squared = ((small[:, None] - small[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(base_matrix(A, "rbf"), squared, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float32, np.float64])
+def test_centered_subtracts_in_float64(dtype):
+    X = np.array([[0, 100], [127, 3]], dtype)
+    A = centered(np.asfortranarray(X), np.array([120.25, -100.5]))
+    np.testing.assert_array_equal(A, [[-120.25, 200.5], [6.75, 103.5]])
+    assert A.flags.c_contiguous
+
+
+def test_narrow_kernels_have_no_subnormal_values():
+    A = rows(30, 3) * 100
+    base = base_matrix(A, "rbf")
+    K = apply_kernel(base, KernelSpec("rbf", 1e4), np.empty_like(base))
+    off = K[~np.eye(30, dtype=bool)]
+    assert (off >= np.finfo(np.float32).tiny).all()
+    assert (off < 1e-20).all()
+    assert np.isfinite(K).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 28])
+@pytest.mark.parametrize("n_columns", [1, 3, 130])
+@pytest.mark.parametrize("name", ["rbf", "linear"])
+def test_bits_of_a_row_do_not_depend_on_other_rows(name, n_columns, d):
+    A, B = rows(TILE_ROWS + 70, d), rows(n_columns, d, 1)
+    whole = base_block(A, B, name)
+    for start, stop in [(0, 1), (5, 6), (3, 20), (200, 300), (TILE_ROWS, TILE_ROWS + 70)]:
+        part = base_block(np.ascontiguousarray(A[start:stop]), B, name)
+        np.testing.assert_array_equal(part, whole[start:stop])
+    backwards = base_block(np.ascontiguousarray(A[::-1]), B, name)
+    np.testing.assert_array_equal(backwards[::-1], whole)
+
+
+def test_no_rows_give_no_values():
+    assert base_block(np.empty((0, 3)), rows(4, 3), "rbf").shape == (0, 4)

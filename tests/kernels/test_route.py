@@ -1,0 +1,89 @@
+import naive
+import numpy as np
+import pytest
+
+from daskls.kernels.route import TILE_ROWS, project, route
+
+
+def random_tree(seed, d, n_nodes=12):
+    """Return (center, directions, thresholds, children) of a random binary tree."""
+    rng = np.random.default_rng(seed)
+    children = np.full((n_nodes, 2), -1)
+    places = [(0, 0), (0, 1)]
+    for node in range(1, n_nodes):
+        parent, side = places.pop(rng.integers(len(places)))
+        children[parent, side] = node
+        places += [(node, 0), (node, 1)]
+    children[children < 0] = ~rng.permutation(n_nodes + 1)
+    return (
+        rng.normal(size=d),
+        rng.normal(size=(n_nodes, d)),
+        rng.normal(size=n_nodes) * 0.3,
+        children.astype(np.int32),
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 3, 28])
+def test_leaves_equal_the_naive_walk(d, dtype):
+    X = (np.random.default_rng(d).normal(size=(150, d)) * 20).astype(dtype)
+    tree = random_tree(d, d)
+    leaves = route(X, *tree)
+    assert leaves.dtype == np.int32
+    expected = [naive.walk(row, *tree) for row in X]
+    np.testing.assert_array_equal(leaves, expected)
+    assert len(set(expected)) > 2
+
+
+def test_center_is_subtracted_in_float64():
+    X = (1e6 + np.array([[0.0625], [0.125], [0.25]])).astype(np.float32)
+    tree = (np.array([1e6 + 0.09]), np.ones((1, 1)), np.zeros(1), np.array([[~0, ~1]], np.int32))
+    np.testing.assert_array_equal(route(X, *tree), [0, 1, 1])
+
+
+def test_at_the_threshold_goes_to_the_first_child():
+    tree = (np.zeros(1), np.ones((1, 1)), np.array([0.5]), np.array([[~0, ~1]], np.int32))
+    X = np.array([[0.5], [np.nextafter(0.5, 1)], [np.nextafter(0.5, 0)]])
+    np.testing.assert_array_equal(route(X, *tree), [0, 1, 0])
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 28, 100])
+def test_a_leaf_does_not_depend_on_the_block(d):
+    X = np.random.default_rng(d).normal(size=(97, d))
+    tree = random_tree(d, d)
+    whole = route(X, *tree)
+    for size in (1, 2, 10, 96):
+        parts = [route(X[start : start + size], *tree) for start in range(0, len(X), size)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(route(np.asfortranarray(X), *tree), whole)
+    np.testing.assert_array_equal(route(X[::-1], *tree)[::-1], whole)
+
+
+def test_more_rows_than_a_tile():
+    X = np.random.default_rng(0).normal(size=(TILE_ROWS + 3, 1))
+    tree = (np.zeros(1), np.ones((1, 1)), np.zeros(1), np.array([[~0, ~1]], np.int32))
+    np.testing.assert_array_equal(route(X, *tree), (X[:, 0] > 0).astype(int))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 8, 17, 28, 130])
+def test_a_row_routes_as_its_projection_says_to_the_last_bit(d):
+    # Growing compares `project` with a threshold, routing computes the product anew.
+    rng = np.random.default_rng(d)
+    A = rng.normal(size=(40, d))
+    direction = rng.normal(size=d)
+    position = np.empty(40)
+    project(A, direction, position)
+    np.testing.assert_allclose(position, A @ direction, rtol=1e-12, atol=1e-12)
+    for i in range(40):
+        for threshold, leaf in [(position[i], 0), (np.nextafter(position[i], -np.inf), 1)]:
+            tree = (np.zeros(d), direction[None], np.array([threshold]))
+            assert route(A[i : i + 1], *tree, np.array([[~0, ~1]], np.int32))[0] == leaf
+
+
+def test_a_tree_without_nodes_has_one_leaf():
+    tree = (np.zeros(2), np.empty((0, 2)), np.empty(0), np.empty((0, 2), np.int32))
+    np.testing.assert_array_equal(route(np.ones((3, 2)), *tree), [0, 0, 0])
+
+
+def test_no_rows():
+    assert route(np.empty((0, 3)), *random_tree(0, 3)).shape == (0,)

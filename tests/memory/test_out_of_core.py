@@ -1,0 +1,126 @@
+"""X larger than a worker's memory: no process holds a quarter of it, each chunk is read twice."""
+
+import sys
+from collections import Counter
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from distributed import Client
+from support import MIB, checkers, peak, reset_peak, small_svc, start_cluster
+from zarr.storage import _local
+
+from daskls.graph import rows
+
+LIMIT = 512 * MIB
+N_FEATURES = 64
+CHUNK_ROWS = 16_384
+N_CHUNKS = 88
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    """Write 704 MiB of rows chunk by chunk; the second class is a thin slice along feature 0."""
+    folder = tmp_path_factory.mktemp("large")
+    n = N_CHUNKS * CHUNK_ROWS
+    X = zarr.create_array(
+        folder / "X",
+        shape=(n, N_FEATURES),
+        dtype="f8",
+        chunks=(CHUNK_ROWS, N_FEATURES),
+        compressors=None,
+    )
+    y = zarr.create_array(folder / "y", shape=(n,), dtype="i4", chunks=(CHUNK_ROWS,))
+    rng = np.random.default_rng(0)
+    for start in range(0, n, CHUNK_ROWS):
+        block = rng.random((CHUNK_ROWS, N_FEATURES), dtype="f4").astype("f8")
+        block[:, 0] *= 100
+        X[start : start + CHUNK_ROWS] = block
+        y[start : start + CHUNK_ROWS] = block[:, 0] > 99.8
+    assert X.nbytes > LIMIT
+    return folder / "X", folder / "y", X.nbytes
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start_cluster(2, 1, LIMIT) as cluster, Client(cluster) as client:
+        # Imports and compilation are no data.
+        small_svc().fit(*checkers(200)).predict(da.zeros((10, 2)))
+        yield client
+
+
+class Watch:
+    """Fails if a process of the cluster, or this one, holds a quarter of X, or dies of it."""
+
+    def __init__(self, client, nbytes):
+        self.client, self.nbytes = client, nbytes
+
+    def __enter__(self):
+        self.before = {"client": reset_peak(), **self.client.run(reset_peak)}
+
+    def __exit__(self, *error):
+        if error[0] is not None:
+            return
+        after = {"client": peak(), **self.client.run(peak)}
+        # A worker that passed its limit was killed and has another address.
+        assert after.keys() == self.before.keys()
+        grown = {k: after[k][1] - self.before[k][1] for k in after}
+        assert max(grown.values()) < self.nbytes / 4, {k: v >> 20 for k, v in grown.items()}
+        # Nothing would have been tested if the work was elsewhere.
+        assert min(v for k, v in grown.items() if k != "client") > 10 * MIB
+
+
+@pytest.fixture(scope="module")
+def fitted(paths, client, tmp_path_factory):
+    """Fit under watch, once."""
+    X, y, nbytes = paths
+    store = tmp_path_factory.mktemp("model") / "m"
+    with Watch(client, nbytes):
+        return small_svc(cell_size=2000, gamma=0.1, refit="cell", store=store).fit(X, y)
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@needs_proc
+def test_no_process_holds_a_quarter_of_X_in_fit(fitted):
+    assert fitted.fit_report_.n_rows.sum() == N_CHUNKS * CHUNK_ROWS
+    assert fitted.n_cells_ > 500
+
+
+@needs_proc
+def test_no_process_holds_a_quarter_of_X_in_a_lazy_predict(fitted, paths, client):
+    X, y, nbytes = paths
+    with Watch(client, nbytes):
+        n_found = fitted.predict(X).sum().compute()
+    assert abs(n_found - zarr.open_array(y)[:].sum()) < 0.2 * n_found
+
+
+@needs_proc
+def test_no_process_holds_a_quarter_of_X_in_predict_to_zarr(fitted, paths, client, tmp_path):
+    X, y, nbytes = paths
+    with Watch(client, nbytes):
+        fitted.predict_to_zarr(X, tmp_path / "out")
+    assert (zarr.open_array(tmp_path / "out")[:] != zarr.open_array(y)[:]).mean() < 0.002
+
+
+@pytest.mark.parametrize("with_weights", [False, True])
+def test_each_chunk_of_X_is_read_twice(with_weights, tmp_path, monkeypatch):
+    X, y = checkers(1000)
+    array = zarr.create_array(tmp_path / "X", data=X, chunks=(90, 2))
+    monkeypatch.setattr(rows.open_blocks, "__defaults__", (200 * 16,))
+    reads = Counter()
+    get = _local._get
+
+    def counted(path, *args, **kwargs):
+        if "X/c/" in str(path):
+            reads[path.parent.name] += 1
+        return get(path, *args, **kwargs)
+
+    monkeypatch.setattr(_local, "_get", counted)
+    weights = np.linspace(0.5, 1.0, 1000) if with_weights else None
+    with dask.config.set(scheduler="threads"):
+        small_svc().fit(array, y, weights)
+    assert dict(reads) == {str(chunk): 2 for chunk in range(12)}

@@ -1,0 +1,216 @@
+import math
+
+import numpy as np
+import pytest
+
+from daskls.kernels.route import project
+from daskls.partition.grow import grow_tree
+from daskls.partition.tree import route_rows
+
+
+def grow(X, max_rows):
+    return grow_tree(X, max_rows, X.mean(axis=0, dtype=np.float64))
+
+
+def leaves_from_left_to_right(tree):
+    """Return the leaves in the order a walk meets them, first children first."""
+    if len(tree.thresholds) == 0:
+        return [0]
+
+    def walk(node):
+        if node < 0:
+            return [~node]
+        return walk(tree.children[node, 0]) + walk(tree.children[node, 1])
+
+    return walk(0)
+
+
+def leaves_as_grown(tree, X):
+    """Return each row's leaf by cutting whole regions with the product that growing uses."""
+    A = np.subtract(X, tree.center, dtype=np.float64, order="C")
+    leaves = np.full(len(X), -1)
+
+    def cut(rows, node):
+        if node < 0:
+            leaves[rows] = ~node
+            return
+        position = np.empty(len(rows))
+        project(A[rows], tree.directions[node], position)
+        first = position <= tree.thresholds[node]
+        cut(rows[first], tree.children[node, 0])
+        cut(rows[~first], tree.children[node, 1])
+
+    cut(np.arange(len(X)), 0 if len(tree.thresholds) else ~0)
+    return leaves
+
+
+def check_tree(tree, X, max_rows):
+    """Check what holds for every tree; return the number of rows of each leaf."""
+    leaves = route_rows(tree, X)
+    np.testing.assert_array_equal(leaves, leaves_as_grown(tree, X))
+    assert leaves_from_left_to_right(tree) == list(range(tree.n_leaves))
+    counts = np.bincount(leaves, minlength=tree.n_leaves)
+    assert len(counts) == tree.n_leaves
+    assert counts.min() > 0
+    for leaf in np.flatnonzero(counts > max_rows):
+        members = X[leaves == leaf]
+        assert (members == members[0]).all(), "a leaf over the bound holds unequal rows"
+    assert tree.directions.shape == (tree.n_leaves - 1, X.shape[1])
+    assert np.isfinite(tree.thresholds).all()
+    return counts
+
+
+@pytest.mark.parametrize("d", [1, 2, 28])
+@pytest.mark.parametrize(("m", "max_rows"), [(400, 37), (401, 100), (64, 1), (300, 299)])
+def test_leaves_are_full(m, max_rows, d):
+    X = np.random.default_rng(d).standard_t(3, size=(m, d))
+    tree = grow(X, max_rows)
+    counts = check_tree(tree, X, max_rows)
+    # As few leaves as the bound allows, all with nearly the same number of rows.
+    assert tree.n_leaves == math.ceil(m / max_rows)
+    assert counts.max() <= max_rows
+    assert np.ptp(counts) <= 2
+
+
+@pytest.mark.parametrize("m", [1, 5])
+def test_rows_within_the_bound_are_one_leaf(m):
+    X = np.random.default_rng(0).normal(size=(m, 3))
+    tree = grow(X, 5)
+    assert tree.n_leaves == 1
+    assert tree.children.shape == (0, 2)
+    np.testing.assert_array_equal(route_rows(tree, X), 0)
+
+
+def test_the_cut_runs_across_the_feature_of_largest_variance():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3)) * [1.0, 3.0, 2.0] + rng.normal(size=(200, 1))
+    tree = grow(X, 100)
+    assert tree.n_leaves == 2
+    np.testing.assert_array_equal(tree.directions[0], [0.0, 1.0, 0.0])
+
+
+def test_an_indicator_is_cut_at_its_gap():
+    # 30 % of the rows have the indicator; an even cut would split those without it.
+    X = np.zeros((1000, 2))
+    X[:300, 0] = 1.0
+    X[:, 1] = np.random.default_rng(1).random(1000) * 0.5
+    leaves = route_rows(grow(X, 700), X)
+    np.testing.assert_array_equal(leaves, X[:, 0])
+
+
+def test_the_cut_is_slanted_where_features_move_together():
+    rng = np.random.default_rng(1)
+    axis = np.ones(4) / 2.0
+    X = rng.normal(size=(200, 4)) * 0.1 + rng.normal(size=(200, 1)) * 10 * axis
+    tree = grow(X, 100)
+    assert tree.n_leaves == 2
+    assert abs(tree.directions[0] @ axis) == pytest.approx(1.0, abs=1e-3)
+    assert np.linalg.norm(tree.directions[0]) == pytest.approx(1.0)
+    # The first child is the one on the side of smaller coordinates.
+    leaves = route_rows(tree, X)
+    assert (X @ axis)[leaves == 0].max() < (X @ axis)[leaves == 1].min() + 1.0
+
+
+def test_each_row_goes_to_the_nearer_of_two_mirrored_centers():
+    X = np.random.default_rng(2).normal(size=(100, 2))
+    tree = grow(X, 50)
+    middle = tree.center + tree.thresholds[0] * tree.directions[0]
+    first, second = middle - tree.directions[0], middle + tree.directions[0]
+    nearer = np.linalg.norm(X - second, axis=1) < np.linalg.norm(X - first, axis=1)
+    np.testing.assert_array_equal(route_rows(tree, X), nearer)
+
+
+def test_duplicates_beyond_the_bound_share_a_leaf():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 2))
+    X = np.vstack([X, np.repeat(X[:1], 50, axis=0), np.repeat(X[1:2], 7, axis=0)])
+    tree = grow(X, 10)
+    counts = check_tree(tree, X, 10)
+    assert counts.max() == 51
+    assert (counts > 10).sum() == 1
+
+
+def test_few_distinct_values_are_cut_as_far_as_they_go():
+    X = np.random.default_rng(4).integers(0, 3, size=(300, 2)).astype(float)
+    tree = grow(X, 10)
+    check_tree(tree, X, 10)
+    assert tree.n_leaves == len(np.unique(X, axis=0)) == 9
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e6 + 0.3])
+def test_equal_rows_are_one_leaf(value):
+    X = np.full((50, 3), value)
+    tree = grow(X, 7)
+    assert tree.n_leaves == 1
+    np.testing.assert_array_equal(route_rows(tree, X), 0)
+
+
+def test_constant_features_do_no_harm():
+    X = np.full((120, 4), 7.5)
+    X[:, 2] = np.random.default_rng(5).normal(size=120)
+    tree = grow(X, 25)
+    check_tree(tree, X, 25)
+    assert tree.n_leaves == 5
+    np.testing.assert_array_equal(np.abs(tree.directions[:, 2]), 1.0)
+
+
+def test_a_spread_below_the_squares_of_float64_is_cut_along_an_axis():
+    X = np.zeros((40, 3))
+    X[:, 0] = np.arange(40) * 1e-200
+    tree = grow_tree(X, 10, np.zeros(3))
+    counts = check_tree(tree, X, 10)
+    assert counts.tolist() == [10, 10, 10, 10]
+
+
+@pytest.mark.parametrize("n_ulps", [0, 1])
+def test_adjacent_floats_are_told_apart(n_ulps):
+    # The midpoint rounds to the lower of two neighbors or to the upper one, whichever is even.
+    low = 1.0 + n_ulps * np.spacing(1.0)
+    X = np.repeat([[low], [np.nextafter(low, 2.0)]], 8, axis=0)
+    tree = grow_tree(X, 8, np.zeros(1))
+    assert check_tree(tree, X, 8).tolist() == [8, 8]
+
+
+def test_more_features_than_rows():
+    X = np.random.default_rng(6).normal(size=(60, 784)).astype(np.float32)
+    tree = grow(X, 25)
+    assert check_tree(tree, X, 25).tolist() == [20, 20, 20]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.float32])
+def test_other_dtypes_give_the_tree_of_their_float64_values(dtype):
+    X = np.random.default_rng(7).integers(0, 120, size=(200, 3)).astype(dtype)
+    center = np.array([60.3, 10.0, 120.9])
+    tree, expected = grow_tree(X, 30, center), grow_tree(X.astype(float), 30, center)
+    check_tree(tree, X, 30)
+    for one, other in zip(
+        (tree.directions, tree.thresholds, tree.children),
+        (expected.directions, expected.thresholds, expected.children),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_offset_by_a_million_give_the_same_tree(dtype):
+    X = np.round(np.random.default_rng(8).normal(size=(200, 3)) * 16) / 16
+    near = grow_tree(X, 20, np.zeros(3))
+    shifted = (X + 1e6).astype(dtype)
+    far = grow_tree(shifted, 20, np.full(3, 1e6))
+    np.testing.assert_array_equal(route_rows(far, shifted), route_rows(near, X))
+    np.testing.assert_array_equal(far.thresholds, near.thresholds)
+    check_tree(grow(shifted, 20), shifted, 20)
+
+
+def test_the_same_rows_give_the_same_tree():
+    X = np.random.default_rng(9).normal(size=(150, 5))
+    one, other = (grow_tree(rows, 11, np.zeros(5)) for rows in (X, np.asfortranarray(X)))
+    np.testing.assert_array_equal(one.directions, other.directions)
+    np.testing.assert_array_equal(one.thresholds, other.thresholds)
+
+
+def test_neighbors_in_number_are_neighbors_in_space():
+    X = np.random.default_rng(10).uniform(size=(256, 1))
+    leaves = route_rows(grow(X, 16), X)
+    order = np.argsort(X[:, 0])
+    assert (np.diff(leaves[order]) >= 0).all() or (np.diff(leaves[order]) <= 0).all()

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from daskls.partition.grow import grow_tree
+from daskls.partition.tree import graft, route_rows
+
+
+def grown_parts(max_rows, d=3, seed=0):
+    """Return (X, trunk, its leaves, one branch a leaf)."""
+    X = np.random.default_rng(seed).normal(size=(240, d))
+    center = X.mean(axis=0)
+    trunk = grow_tree(X, max_rows, center)
+    leaves = route_rows(trunk, X)
+    # Leaves 0, 3, 6 ... stay whole; the others are cut into different numbers of cells.
+    branches = [
+        grow_tree(X[leaves == i], len(X) if i % 3 == 0 else 5 + 4 * i, center)
+        for i in range(trunk.n_leaves)
+    ]
+    return X, trunk, leaves, branches
+
+
+@pytest.mark.parametrize("max_rows", [30, 130, 240])
+def test_a_grafted_tree_routes_as_trunk_and_branch_do(max_rows):
+    X, trunk, leaves, branches = grown_parts(max_rows)
+    tree = graft(trunk, branches)
+    assert tree.n_leaves == sum(branch.n_leaves for branch in branches)
+    X = np.vstack([X, 3 * np.random.default_rng(1).normal(size=(200, 3))])
+    leaves = route_rows(trunk, X)
+    expected = np.empty(len(X), int)
+    first = 0
+    for i, branch in enumerate(branches):
+        expected[leaves == i] = first + route_rows(branch, X[leaves == i])
+        first += branch.n_leaves
+    np.testing.assert_array_equal(route_rows(tree, X), expected)
+    assert len(set(expected.tolist())) == tree.n_leaves
+
+
+def test_a_trunk_of_one_leaf_gives_its_branch():
+    X, trunk, _, _ = grown_parts(240)
+    assert trunk.n_leaves == 1
+    branch = grow_tree(X, 20, trunk.center)
+    tree = graft(trunk, [branch])
+    np.testing.assert_array_equal(tree.children, branch.children)
+    np.testing.assert_array_equal(tree.thresholds, branch.thresholds)
+
+
+def test_branches_of_one_leaf_change_nothing():
+    X, trunk, _, _ = grown_parts(30)
+    tree = graft(trunk, [grow_tree(X[:1], 5, trunk.center)] * trunk.n_leaves)
+    np.testing.assert_array_equal(tree.children, trunk.children)
+    np.testing.assert_array_equal(route_rows(tree, X), route_rows(trunk, X))

@@ -1,0 +1,172 @@
+"""What the displays draw: regions, boundary, counts."""
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import daskls
+from daskls.datasets import make_checkerboard
+from daskls.errors import DataError, ParameterError
+from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
+
+mpl.use("agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """Two classes, apart at x = 0.5."""
+    X = np.random.default_rng(0).random((1200, 2))
+    y = np.where(X[:, 0] > 0.5, "right", "left")
+    model = daskls.VoronoiSVC(200, cv=2, C=[10, 100], gamma=[1, 10], random_state=0).fit(X, y)
+    return model, X, y
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three classes of five features, apart by the first."""
+    X = np.random.default_rng(0).normal(size=(900, 5))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    return daskls.VoronoiSVC(450, cv=2, C=[10], gamma=[0.1], random_state=0).fit(X, y), X, y
+
+
+def test_partition_draws_every_cell_and_the_boundary(halves):
+    model, X, y = halves
+    display = PartitionDisplay.from_estimator(model, X=X, y=y).plot()
+    assert len(display.regions_.get_paths()) == model.n_cells_
+    assert display.figure_ is display.ax_.figure
+    assert len(display.rows_.get_offsets()) == len(X)
+    points = np.concatenate([path.vertices for path in display.boundary_.get_paths()])
+    inside = points[(points[:, 1] > 0.05) & (points[:, 1] < 0.95)]
+    assert len(inside) > 50
+    assert np.median(np.abs(inside[:, 0] - 0.5)) < 0.01
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
+
+
+def test_partition_in_a_given_window_draws_fewer_cells(halves):
+    model, _, _ = halves
+    display = PartitionDisplay.from_estimator(model, limits=[[0.1, 0.2], [0.1, 0.2]]).plot()
+    assert 1 <= len(display.regions_.get_paths()) < model.n_cells_
+    assert display.ax_.get_xlim() == (0.1, 0.2)
+    # One class only: there is nothing to draw a boundary of.
+    assert display.boundary_ is None
+
+
+def test_partition_without_rows_covers_the_cells(halves):
+    model, X, _ = halves
+    display = PartitionDisplay.from_estimator(model)
+    low, high = display.limits.T
+    assert (low < X.min(axis=0)).all()
+    assert (high > X.max(axis=0)).all()
+    assert (high - low < 3).all()
+
+
+def test_partition_colors_by_class_and_by_report(halves):
+    model, X, _ = halves
+    _, (left, right) = plt.subplots(1, 2)
+    display = PartitionDisplay.from_estimator(model, X=X)
+    display.plot(left, fill="class")
+    assert len(left.images) == 1
+    display.plot(right, fill="n_rows")
+    np.testing.assert_array_equal(
+        display.regions_.get_array(), model.fit_report_.n_rows[list(display.polygons)]
+    )
+    with pytest.raises(ParameterError, match="fill is 'speed'"):
+        display.plot(fill="speed")
+
+
+def test_neighboring_cells_differ_in_color(halves):
+    model, X, _ = halves
+    display = PartitionDisplay.from_estimator(model, X=X).plot()
+    colors = display.regions_.get_facecolor()
+    cells = display.cells
+    place = {cell: i for i, cell in enumerate(display.polygons)}
+    a, b = cells[:, 1:][cells[:, 1:] != cells[:, :-1]], cells[:, :-1][cells[:, 1:] != cells[:, :-1]]
+    for left, right in {*zip(a.tolist(), b.tolist(), strict=True)}:
+        assert not np.array_equal(colors[place[left]], colors[place[right]])
+
+
+def test_partition_of_more_features_and_classes(three):
+    model, X, y = three
+    with pytest.raises(DataError, match="pass X"):
+        PartitionDisplay.from_estimator(model)
+    display = PartitionDisplay.from_estimator(
+        model, X=X, y=y, features=(0, 3), feature_names=list("abcde")
+    ).plot()
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("a", "d")
+    assert set(np.unique(display.decided)) == {0, 1, 2}
+    assert len(display.boundary_.levels) == 2
+    with pytest.raises(ParameterError, match="two different numbers from 0 to 4"):
+        PartitionDisplay.from_estimator(model, X=X, features=(0, 5))
+    with pytest.raises(DataError, match=r"\(900, 2\)"):
+        PartitionDisplay.from_estimator(model, X=X[:, :2])
+
+
+def test_grid_of_given_values_counts_the_report(halves):
+    model, _, _ = halves
+    display = GridDisplay.from_estimator(model).plot()
+    report = model.fit_report_
+    trained = report[report.n_trained > 0]
+    expected = [
+        [np.sum((trained.gamma == g) & (trained.C == C)) for C in (10, 100)] for g in (1, 10)
+    ]
+    np.testing.assert_array_equal(display.image_.get_array(), expected)
+    assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["10", "100"]
+    assert sorted(int(t.get_text()) for t in display.text_) == sorted(
+        np.array(expected)[np.array(expected) > 0]
+    )
+    assert display.n_untrained == len(report) - len(trained)
+
+
+@pytest.mark.parametrize("refit", ["folds", "cell"])
+def test_grid_of_scaled_values_finds_edges_where_the_report_does(refit):
+    X, y = make_checkerboard(1200)
+    model = daskls.VoronoiSVC(300, cv=3, refit=refit, random_state=0).fit(X, y)
+    display = GridDisplay.from_estimator(model)
+    assert display.counts.shape == (10, 10)
+    assert display.counts.sum() == model.n_cells_
+    inner = display.counts[1:-1, 1:-1].sum()
+    assert inner == np.sum(model.fit_report_.edge == "")
+    display.plot()
+    assert "radius" in display.ax_.get_ylabel()
+
+
+def test_grid_of_one_class_cells_is_refused():
+    X = np.random.default_rng(0).random((400, 2))
+    y = (np.arange(400) == 7).astype(int)
+    y[:] = X[:, 0] > 2
+    y[0] = 1
+    model = daskls.VoronoiSVC(400, cv=2, C=1, gamma=1, random_state=0).fit(X, y)
+    GridDisplay.from_estimator(model)
+    model._reader.report["n_trained"] = 0
+    with pytest.raises(DataError, match="one class"):
+        GridDisplay.from_estimator(model)
+
+
+def test_cells_are_histograms_of_the_report(halves):
+    model, _, _ = halves
+    display = CellDisplay.from_estimator(model).plot()
+    assert len(display.axes_) == 3
+    for bars, values in zip(display.bars_, display.values.values(), strict=True):
+        assert sum(bar.get_height() for bar in bars) == len(values)
+    assert len(display.values["n_rows"]) == model.n_cells_
+    _, ax = plt.subplots()
+    assert CellDisplay.from_estimator(model, fields=["seconds"]).plot(ax).ax_ is ax
+    with pytest.raises(ParameterError, match="pass one a field"):
+        display.plot(ax)
+    with pytest.raises(ParameterError, match="no number 'edge'"):
+        CellDisplay.from_estimator(model, fields=["edge"])
+
+
+def test_without_matplotlib_the_error_says_what_to_install(halves, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install daskls\[plots\]"):
+        CellDisplay.from_estimator(halves[0]).plot()

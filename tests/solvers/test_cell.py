@@ -1,0 +1,394 @@
+import contextlib
+
+import naive
+import numpy as np
+import pytest
+
+from daskls.errors import DasklsError
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers import path
+from daskls.solvers.cell import cell_scores, fit_cell
+from daskls.solvers.folds import deal_folds
+
+SEED = (7, 3)
+TIGHT = 1e-6
+
+
+def binary_cell(seed=0, m=60, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, d)) + 2.0
+    return X, np.where(np.sin(2 * X[:, 0]) + 0.4 * rng.normal(size=m) > 0, 4, 1)
+
+
+def class_cell(n_classes, seed=0, m=72, d=2):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_classes, m) * 2 + 1
+    return rng.normal(size=(m, d)) + 1.2 * rng.normal(size=(20, d))[codes], codes
+
+
+def fit(X, codes, weights=None, seed=SEED, **spec):
+    weights = np.ones(len(X)) if weights is None else weights
+    return fit_cell(X, codes, weights, SolverSpec(**spec), CellReport(5, 2, 0, 0, 0.0), seed)
+
+
+def oracle_of(X, codes, weights=None, n_folds=3, **kernel):
+    weights = np.ones(len(X)) if weights is None else weights
+    return naive.CellOracle(X, codes, weights, deal_folds(codes, n_folds, SEED), **kernel)
+
+
+def queries(X, n=25):
+    return X.mean(axis=0) + 1.5 * np.random.default_rng(99).normal(size=(n, X.shape[1]))
+
+
+def check_model(model, expected, X_query, atol=5e-3):
+    """Compare decisions with the oracle's (n_queries, n_pairs)."""
+    scores = cell_scores(model, X_query)
+    if expected.shape[1] == 1:
+        np.testing.assert_allclose(scores, expected[:, 0], atol=atol)
+        return
+    clear = np.abs(expected).min(axis=1) > 2 * atol
+    assert clear.mean() > 0.8
+    n_classes = len(model.classes)
+    winners = [naive.one_vs_one_winner(row, n_classes) for row in expected]
+    np.testing.assert_array_equal(scores.argmax(axis=1)[clear], np.array(winners)[clear])
+    votes = np.round(scores[clear])
+    assert (votes.sum(axis=1) == expected.shape[1]).all()
+
+
+def check_grid(X, codes, weights, gammas, costs, **kernel):
+    """Every combination's error, the choice among them, and the chosen fold models' mean."""
+    oracle = oracle_of(X, codes, weights, **kernel)
+    options = {"kernel": kernel.get("name", "rbf"), "cv": 3, "tol": TIGHT}
+    options["coef0"] = kernel.get("coef0", 0.0)
+    errors = {}
+    for gamma in gammas:
+        for C in costs:
+            errors[gamma, C], closest = oracle.validation_error(gamma, C)
+            # The data is such that no error rests on a decision that rounding could turn.
+            assert closest > 1e-4
+            one = fit(X, codes, weights, gamma=(gamma,), C=(C,), **options)
+            assert one.report.validation_error == pytest.approx(errors[gamma, C], rel=1e-6)
+            assert (one.report.gamma, one.report.C) == (gamma, C)
+            assert one.report.n_at_limit == 0
+    model = fit(X, codes, weights, gamma=gammas, C=costs, **options)
+    chosen = min(errors, key=lambda key: (errors[key], key[0], key[1]))
+    assert (model.report.gamma, model.report.C) == chosen
+    assert model.report.validation_error == pytest.approx(errors[chosen], rel=1e-6)
+    assert len(set(errors.values())) > 1
+    X_query = queries(X)
+    check_model(model, oracle.mean_decisions(*chosen, X_query), X_query)
+    return model
+
+
+def test_grid_equals_the_oracle():
+    X, codes = binary_cell(0)
+    check_grid(X, codes, None, (0.05, 0.5, 3.0), (0.3, 1.5, 8.0))
+
+
+def test_weighted_grid_equals_the_oracle():
+    X, codes = binary_cell(2)
+    weights = np.random.default_rng(2).uniform(0.2, 3.0, len(X))
+    model = check_grid(X, codes, weights, (0.05, 1.0), (0.1, 3.0))
+    plain = fit(X, codes, gamma=(0.05, 1.0), C=(0.1, 3.0), cv=3, tol=TIGHT)
+    assert model.report.validation_error != pytest.approx(plain.report.validation_error, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n_classes", "seed"), [(3, 2), (4, 0)])
+def test_multiclass_grid_equals_the_oracle(n_classes, seed):
+    X, codes = class_cell(n_classes, seed, m=60)
+    check_grid(X, codes, None, (0.05, 0.4), (0.3, 3.0))
+
+
+def test_weighted_multiclass_grid_with_a_class_of_fewer_rows_than_folds():
+    X, codes = class_cell(3, seed=3, m=60)
+    codes[[10, 40]] = 9
+    weights = np.random.default_rng(4).uniform(0.2, 3.0, len(X))
+    check_grid(X, codes, weights, (0.3,), (0.1, 3.0))
+
+
+@pytest.mark.parametrize("kernel", [{"name": "linear"}, {"name": "poly", "coef0": 1.0}])
+def test_grid_of_other_kernels(kernel):
+    X, codes = binary_cell(2)
+    check_grid(X, codes, None, (1.0,), (0.02, 1.0), **kernel)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [{}, {"name": "linear"}, {"name": "poly", "coef0": 0.0}, {"name": "poly", "coef0": 1.0}],
+    ids=["rbf", "linear", "poly homogeneous", "poly inhomogeneous"],
+)
+def test_refit_equals_one_oracle_solve_of_the_cell(kernel):
+    # The rows lie far from 0: kernels are taken around their mean.
+    X, codes = binary_cell(3)
+    X = X + 10.0
+    weights = np.random.default_rng(3).uniform(0.2, 3.0, len(X))
+    options = {"kernel": kernel.get("name", "rbf"), "coef0": kernel.get("coef0", 0.0)}
+    model = fit(X, codes, weights, gamma=(0.5,), C=(0.7,), cv=3, tol=TIGHT, refit="cell", **options)
+    assert model.report.C == 0.7
+    X_query = queries(X)
+    expected = oracle_of(X, codes, weights, **kernel).whole_decisions(0.5, 0.7, X_query)
+    check_model(model, expected, X_query)
+    mean = fit(X, codes, weights, gamma=(0.5,), C=(0.7,), cv=3, tol=TIGHT, **options)
+    assert np.abs(cell_scores(mean, X_query) - expected[:, 0]).max() > 0.02
+
+
+def test_multiclass_refit_equals_oracle_solves():
+    X, codes = class_cell(4, seed=1)
+    model = fit(X, codes, gamma=(0.5,), C=(2.0,), cv=3, tol=TIGHT, refit="cell")
+    X_query = queries(X, 40)
+    expected = oracle_of(X, codes).whole_decisions(0.5, 2.0, X_query)
+    check_model(model, expected, X_query)
+    np.testing.assert_array_equal(model.classes, [1, 3, 5, 7])
+
+
+def test_refit_of_the_own_grid_keeps_lambda():
+    X, codes = binary_cell(4, m=40)
+    folds, cell = (fit(X, codes, refit=refit, cv=5) for refit in ("folds", "cell"))
+    gammas, costs, m = naive.grid_values(folds.report.radius, 40, 2, 5)
+    assert np.isclose(costs, folds.report.C).sum() == 1
+    assert np.isclose(gammas, folds.report.gamma).sum() == 1
+    # lambda = 1 / (2 C m): m grows to all rows, so C shrinks.
+    np.testing.assert_allclose(cell.report.C * 40, folds.report.C * m)
+    assert cell.report.gamma == folds.report.gamma
+    assert cell.report.validation_error == folds.report.validation_error
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-5])
+def test_tol_bounds_the_gap(tol):
+    X, codes = binary_cell(5)
+    C, gamma = 20.0, 2.0
+    model = fit(X, codes, gamma=(gamma,), C=(C,), cv=3, tol=tol, refit="cell")
+    A = (X - X.mean(axis=0)).astype(np.float32)
+    y = np.where(codes == 4, 1.0, -1.0)
+    Q = naive.kernel_matrix(A, A, "rbf", gamma) * np.outer(y, y)
+    alpha = np.zeros(len(X))
+    for row, coef in zip(model.rows, model.coef[0], strict=True):
+        (i,) = np.flatnonzero((row == A).all(axis=1))
+        alpha[i] = coef * y[i]
+    assert ((alpha >= 0) & (alpha <= C)).all()
+    assert naive.gap_of(Q, alpha, np.full(len(X), C)) <= tol * C * len(X) * 1.05
+
+
+def test_doubled_weights_are_a_doubled_C():
+    X, codes = binary_cell(7)
+    weights = np.random.default_rng(7).uniform(0.2, 3.0, len(X))
+    one = fit(X, codes, 2 * weights, gamma=(1.0,), C=(0.5, 2.0), cv=3)
+    other = fit(X, codes, weights, gamma=(1.0,), C=(1.0, 4.0), cv=3)
+    np.testing.assert_array_equal(one.coef, other.coef)
+    assert one.report.C * 2 == other.report.C
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    X, codes = binary_cell(8, m=40)
+    twice = np.arange(40) % 3 == 0
+    options = {"gamma": (1.0,), "C": (2.0,), "cv": 3, "tol": TIGHT, "refit": "cell"}
+    weighted = fit(X, codes, np.where(twice, 2.0, 1.0), **options)
+    repeated = fit(np.vstack([X, X[twice]]), np.concatenate([codes, codes[twice]]), **options)
+    X_query = queries(X)
+    np.testing.assert_allclose(
+        cell_scores(weighted, X_query), cell_scores(repeated, X_query), atol=5e-3
+    )
+
+
+def test_one_class_is_a_constant():
+    X, _ = binary_cell()
+    model = fit(X, np.full(len(X), 6))
+    assert model.classes.tolist() == [6]
+    assert len(model.rows) == 0
+    np.testing.assert_array_equal(cell_scores(model, X), 0.0)
+    assert model.report.n_classes == 1
+    assert model.report.n_rows == len(X)
+    assert model.report.n_trained == 0
+
+
+def test_fewer_rows_than_folds_give_the_weighted_majority():
+    X = np.arange(8.0).reshape(4, 2)
+    codes = np.array([3, 3, 3, 8])
+    assert fit(X, codes, cv=5).classes.tolist() == [3]
+    assert fit(X, codes, np.array([1.0, 1.0, 1.0, 3.5]), cv=5).classes.tolist() == [8]
+    assert fit(X, codes, np.array([1.0, 1.0, 1.0, 3.0]), cv=5).classes.tolist() == [3]
+    assert len(fit(X, codes, cv=4).classes) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_equal_rows_give_the_weighted_majority(kernel, dtype):
+    # The mean of equal rows need not equal them.
+    X = np.full((7, 3), 0.1 if dtype != np.int8 else 3, dtype)
+    codes = np.array([0, 1, 1, 1, 1, 2, 2])
+    assert fit(X, codes, kernel=kernel).classes.tolist() == [1]
+    weights = np.array([1, 1, 1, 1, 1, 3, 3.0])
+    model = fit(X, codes, weights, kernel=kernel)
+    assert model.classes.tolist() == [2]
+    assert model.report.radius == 0
+    np.testing.assert_array_equal(cell_scores(model, X), 0.0)
+
+
+def test_rows_that_differ_by_less_than_float32_holds_give_the_majority():
+    X = np.zeros((8, 1))
+    X[::2] = 1e-60
+    codes = np.array([0, 1] * 3 + [1, 1])
+    assert fit(X, codes).classes.tolist() == [1]
+
+
+def test_ties_go_to_the_widest_kernel_and_then_to_the_smallest_C():
+    X = np.concatenate([np.linspace(-3, -2, 10), np.linspace(2, 3, 10)])[:, None]
+    codes = np.repeat([0, 1], 10)
+    model = fit(X, codes, gamma=(1.0, 0.1, 0.4), C=(4.0, 1.0, 2.0), cv=5)
+    assert model.report.validation_error == 0
+    assert (model.report.gamma, model.report.C) == (0.1, 1.0)
+    own = fit(X, codes, cv=5)
+    gammas, costs, _ = naive.grid_values(own.report.radius, 20, 1, 5)
+    assert own.report.gamma == pytest.approx(gammas[0])
+    np.testing.assert_allclose(own.report.C, costs[0])
+
+
+def test_edge_names_the_axes_chosen_at_their_ends():
+    X, codes = binary_cell(0)
+    inside = fit(X, codes, gamma=(1e-6, 1.0, 1e4), C=(1.0,), cv=3)
+    assert inside.report.gamma == 1.0
+    assert inside.report.edge == ""
+    last = fit(X, codes, gamma=(1e-6, 1.0), C=(1.0,), cv=3)
+    assert last.report.gamma == 1.0
+    assert last.report.edge == "gamma"
+    first = fit(X, codes, gamma=(1e4, 1.0), C=(1.0,), cv=3)
+    assert first.report.edge == "gamma"
+    separable = np.where(X[:, 0] > 2, 1, 0)
+    X[:, 0] += 3 * separable
+    both = fit(X, separable, gamma=(0.1, 1.0), C=(1.0, 2.0), cv=3)
+    assert both.report.edge == "C gamma"
+    of_costs = fit(X, separable, gamma=(0.1,), C=(1.0, 2.0), cv=3, refit="cell")
+    assert of_costs.report.edge == "C"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_features_offset_by_a_million_give_the_same_model(kernel, dtype):
+    X, codes = binary_cell(9)
+    X = np.round(X * 16) / 16
+    options = {"kernel": kernel, "C": (0.1, 1.0), "cv": 3, "tol": TIGHT}
+    if kernel == "rbf":
+        options["gamma"] = (0.2, 1.0)
+    near = fit(X, codes, **options)
+    far = fit((X + 1e6).astype(dtype), codes, **options)
+    assert (far.report.C, far.report.gamma) == (near.report.C, near.report.gamma)
+    assert far.report.validation_error == near.report.validation_error
+    assert far.report.radius == pytest.approx(near.report.radius, rel=1e-6)
+    X_query = np.round(queries(X) * 16) / 16
+    np.testing.assert_allclose(
+        cell_scores(far, (X_query + 1e6).astype(dtype)), cell_scores(near, X_query), atol=5e-3
+    )
+
+
+def check_unit(unit):
+    X, codes = binary_cell(10, m=30)
+    one = fit(X, codes, C=(1.0,), cv=3)
+    other = fit(X * unit, codes, C=(1.0,), cv=3)
+    assert other.report.validation_error == pytest.approx(one.report.validation_error)
+    assert other.report.gamma * unit**2 == pytest.approx(one.report.gamma, rel=1e-5)
+    np.testing.assert_allclose(
+        cell_scores(other, queries(X) * unit), cell_scores(one, queries(X)), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("exponent", [-30, 30])
+def test_the_own_grid_knows_no_unit(exponent):
+    check_unit(2.0**exponent)
+
+
+@pytest.mark.parametrize("exponent", [-80, 80])
+def test_squares_beyond_float32_give_the_right_model_or_a_clear_error(exponent):
+    with contextlib.suppress(DasklsError):
+        check_unit(2.0**exponent)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_scores_of_a_row_do_not_depend_on_other_rows(n_classes):
+    X, codes = class_cell(n_classes, seed=3)
+    model = fit(X, codes, gamma=(0.5,), C=(2.0,), cv=3)
+    X_query = queries(X, 300)
+    whole = cell_scores(model, X_query)
+    for start, stop in [(0, 1), (17, 18), (5, 40), (250, 300)]:
+        np.testing.assert_array_equal(cell_scores(model, X_query[start:stop]), whole[start:stop])
+    np.testing.assert_array_equal(cell_scores(model, X_query[::-1])[::-1], whole)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_equal_the_models_sum(n_classes):
+    X, codes = class_cell(n_classes, seed=5, d=3)
+    model = fit(X, codes, gamma=(0.5,), C=(2.0,), cv=3)
+    X_query = queries(X)
+    K = naive.kernel_matrix(X_query - model.center, model.rows, "rbf", 0.5)
+    expected = naive.pair_decisions(K, model.coef, model.class_ptr)
+    if n_classes == 2:
+        np.testing.assert_allclose(cell_scores(model, X_query), expected[:, 0], rtol=1e-9)
+    check_model(model, expected, X_query, atol=1e-9)
+
+
+def test_the_model_holds_the_support_rows_by_class():
+    X, codes = class_cell(3, seed=6)
+    X = X.astype(np.float32)
+    model = fit(X, codes, gamma=(0.5,), C=(2.0,), cv=3)
+    np.testing.assert_allclose(model.center, X.mean(axis=0, dtype=float))
+    assert model.center.dtype == np.float64
+    assert model.rows.dtype == model.coef.dtype == np.float32
+    assert model.coef.shape == (2, len(model.rows))
+    assert (model.coef != 0).any(axis=0).all()
+    assert model.class_ptr[-1] == len(model.rows) == model.report.n_support
+    A = (X.astype(float) - model.center).astype(np.float32)
+    for i, code in enumerate(model.classes):
+        own = A[codes == code]
+        for row in model.rows[model.class_ptr[i] : model.class_ptr[i + 1]]:
+            assert (own == row).all(axis=1).any()
+
+
+def test_rows_far_from_the_margin_are_dropped():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(-4, 0.5, (20, 2)), rng.normal(4, 0.5, (20, 2))])
+    model = fit(X, np.repeat([0, 1], 20), gamma=(0.05,), C=(10.0,), cv=3)
+    assert 0 < model.report.n_support < 20
+
+
+@pytest.mark.parametrize(("n_classes", "n_pairs"), [(2, 1), (3, 3)])
+def test_the_report_counts(n_classes, n_pairs):
+    X, codes = class_cell(n_classes)
+    options = {"gamma": (0.5, 1.0), "C": (0.5, 1.0, 2.0), "cv": 3}
+    report = fit(X, codes, **options).report
+    refit = fit(X, codes, refit="cell", **options).report
+    assert (report.cell, report.leaf, report.n_rows, report.n_classes) == (5, 2, 72, n_classes)
+    center = X.mean(axis=0)
+    assert report.radius == pytest.approx(max(np.linalg.norm(X - center, axis=1)), rel=1e-6)
+    assert report.n_trained == 6 * 3 * n_pairs
+    assert refit.n_trained == 6 * 3 * n_pairs + n_pairs
+    assert 0 < report.n_steps < refit.n_steps
+    assert report.n_at_limit == refit.n_at_limit == 0
+    assert report.seconds > 0
+
+
+def test_solves_that_miss_the_tolerance_are_counted(monkeypatch):
+    monkeypatch.setattr(path, "max_steps", lambda n_rows: 5)
+    X, codes = binary_cell(11, m=30)
+    report = fit(X, codes, gamma=(1.0,), C=(1.0,), cv=3, tol=1e-6).report
+    assert report.n_at_limit == report.n_trained == 3
+    assert report.n_steps == 15
+
+
+def test_the_seed_decides_the_folds_and_nothing_else_does():
+    X, codes = binary_cell(12)
+    options = {"gamma": (0.3, 3.0), "C": (1.0, 5.0), "cv": 3}
+    one, other = fit(X, codes, **options), fit(X.copy(), codes, **options)
+    np.testing.assert_array_equal(one.coef, other.coef)
+    np.testing.assert_array_equal(one.rows, other.rows)
+    assert one.report.validation_error == other.report.validation_error
+    elsewhere = fit(X, codes, seed=(7, 4), **options)
+    assert elsewhere.coef.shape != one.coef.shape or (elsewhere.coef != one.coef).any()
+
+
+def test_arguments_are_left_alone():
+    X, codes = binary_cell(13)
+    weights = np.linspace(0.5, 1.0, len(X))
+    copies = X.copy(), codes.copy(), weights.copy()
+    model = fit(X, codes, weights, gamma=(1.0,), C=(1.0,), cv=3, refit="cell")
+    cell_scores(model, X)
+    for array, copy in zip((X, codes, weights), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)

@@ -1,0 +1,57 @@
+import naive
+import numpy as np
+import pytest
+
+from daskls.records import SolverSpec
+from daskls.solvers.grid import n_training_rows, resolve_grid
+
+
+@pytest.mark.parametrize("n_folds", [2, 5])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(2000, 2), (60, 28), (7, 1)])
+@pytest.mark.parametrize("radius", [1.0, 0.003])
+def test_own_grid_is_the_papers(radius, n_rows, n_features, n_folds):
+    grid = resolve_grid(SolverSpec(cv=n_folds), radius, n_rows, n_features)
+    gammas, costs, m = naive.grid_values(radius, n_rows, n_features, n_folds)
+    np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
+    np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
+    assert grid.refit_scale == pytest.approx(m / n_rows)
+    assert len(grid.gammas) * len(grid.costs) == 100
+
+
+def test_widest_and_smallest_come_first():
+    grid = resolve_grid(SolverSpec(), 2.0, 100, 3)
+    assert (np.diff(grid.gammas) > 0).all()
+    assert (np.diff(grid.costs) > 0).all()
+    assert grid.gammas[0] == pytest.approx(1 / 10.0**2)
+    assert grid.costs[-1] == pytest.approx(500.0)
+
+
+def test_given_values_are_used_unchanged_in_increasing_order():
+    spec = SolverSpec(C=(3.0, 0.1, 7.3), gamma=(2.0, 0.3))
+    for radius, n_rows, n_features in [(1.0, 50, 2), (30.0, 2000, 8)]:
+        grid = resolve_grid(spec, radius, n_rows, n_features)
+        assert grid.costs == (0.1, 3.0, 7.3)
+        assert grid.gammas == (0.3, 2.0)
+        assert grid.refit_scale == 1.0
+        assert len(grid.gammas) * len(grid.costs) == 6
+
+
+def test_one_axis_given_leaves_the_other_to_the_grid():
+    own = resolve_grid(SolverSpec(), 1.5, 90, 2)
+    assert resolve_grid(SolverSpec(C=(1.0,)), 1.5, 90, 2).gammas == own.gammas
+    given_gamma = resolve_grid(SolverSpec(gamma=(1.0,)), 1.5, 90, 2)
+    assert given_gamma.costs == own.costs
+    assert given_gamma.refit_scale == own.refit_scale < 1
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_other_kernels_have_a_grid_over_C_alone(kernel):
+    grid = resolve_grid(SolverSpec(kernel=kernel), 4.0, 90, 2)
+    assert grid.gammas == (1.0,)
+    assert grid.costs == resolve_grid(SolverSpec(), 4.0, 90, 2).costs
+    assert resolve_grid(SolverSpec(kernel=kernel, gamma=(0.5,)), 4.0, 90, 2).gammas == (0.5,)
+
+
+@pytest.mark.parametrize(("n_rows", "n_folds", "m"), [(10, 5, 8), (11, 5, 9), (14, 5, 12)])
+def test_training_rows_of_the_largest_training_fold(n_rows, n_folds, m):
+    assert n_training_rows(n_rows, n_folds) == m

@@ -1,0 +1,268 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zarr
+
+from daskls.errors import DataError, ParameterError, StoreError
+from daskls.store import dataset as module
+from daskls.store.dataset import DatasetWriter, check_target, default_chunk_rows, open_dataset
+
+
+def write_blocks(path, X, y, sizes, **options):
+    """Append X and y in blocks of the given sizes, then whatever is left."""
+    with DatasetWriter(path, X.shape[1], X.dtype, with_y=y is not None, **options) as writer:
+        first = 0
+        for size in [*sizes, len(X)]:
+            part = slice(first, min(first + size, len(X)))
+            writer.append(X[part], None if y is None else y[part])
+            first = part.stop
+    return open_dataset(path)
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((101, 3)).astype(np.float32), rng.integers(0, 2, 101)
+
+
+@pytest.mark.parametrize("chunk_rows", [7, 16, 101, 1000])
+@pytest.mark.parametrize("sizes", [[], [1, 2, 3], [16, 0, 16, 33]])
+def test_rows_come_back_whatever_the_blocks_and_chunks(tmp_path, rows, chunk_rows, sizes):
+    X, y = rows
+    data = write_blocks(tmp_path / "d", X, y, sizes, chunk_rows=chunk_rows, classes=["a", "b"])
+    np.testing.assert_array_equal(data.X[:], X)
+    np.testing.assert_array_equal(data.y[:], y)
+    assert data.X.chunks == (chunk_rows, 3)
+    assert data.y.chunks == (chunk_rows,)
+    assert data.y.dtype == np.int32
+    assert (data.n_rows, data.n_features, data.classes) == (101, 3, ["a", "b"])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "float32", "float64"])
+def test_types_are_kept(tmp_path, dtype):
+    X = np.arange(12).reshape(4, 3).astype(dtype)
+    data = write_blocks(tmp_path / "d", X, None, [])
+    assert data.X.dtype == X.dtype
+    np.testing.assert_array_equal(data.X[:], X)
+    assert data.y is None
+
+
+def test_attributes_are_json_and_come_back(tmp_path, rows):
+    X, y = rows
+    options = {"feature_names": ["u", "v", "w"], "source": "here", "classes": np.array([-1, 1])}
+    data = write_blocks(tmp_path / "d", X, y, [], **options)
+    assert data.classes == [-1, 1]
+    assert data.feature_names == ["u", "v", "w"]
+    assert data.source == "here"
+    assert json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"] == {
+        "daskls_format": 1,
+        "kind": "dataset",
+        "classes": [-1, 1],
+        "feature_names": ["u", "v", "w"],
+        "source": "here",
+    }
+
+
+def test_no_rows_make_an_empty_data_set(tmp_path):
+    with DatasetWriter(tmp_path / "d", 2, "float32") as writer:
+        pass
+    data = writer.close()
+    assert data.X.shape == (0, 2)
+    assert data.y.shape == (0,)
+
+
+def test_each_chunk_is_written_once(tmp_path, rows, monkeypatch):
+    X, y = rows
+    written = []
+    flush = DatasetWriter._flush
+    monkeypatch.setattr(
+        DatasetWriter, "_flush", lambda self: (written.append(self._n_buffered), flush(self))[1]
+    )
+    write_blocks(tmp_path / "d", X, y, [5] * 20, chunk_rows=16)
+    assert written == [16] * 6 + [5]
+
+
+@pytest.mark.parametrize(("n_features", "dtype"), [(1, "int8"), (28, "float32"), (3, "float64")])
+def test_default_chunk_is_a_power_of_two_of_at_most_4_mib(n_features, dtype):
+    rows = default_chunk_rows(n_features, dtype)
+    nbytes = rows * n_features * np.dtype(dtype).itemsize
+    assert rows & (rows - 1) == 0
+    assert nbytes <= 4 * 2**20 < 2 * nbytes
+
+
+def test_default_chunk_has_a_row_however_wide():
+    assert default_chunk_rows(10**8, "float64") == 1
+
+
+def test_an_exception_removes_what_was_written(tmp_path, rows):
+    X, y = rows
+    with pytest.raises(KeyboardInterrupt), DatasetWriter(tmp_path / "d", 3, "f4") as writer:  # noqa: PT012
+        writer.append(X, y)
+        raise KeyboardInterrupt
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_killed_writer_leaves_an_incomplete_data_set(tmp_path):
+    code = (
+        "import os, sys, numpy as np\n"
+        "from daskls.store.dataset import DatasetWriter\n"
+        "writer = DatasetWriter(sys.argv[1], 2, 'f4', chunk_rows=4)\n"
+        "writer.append(np.zeros((9, 2)), np.zeros(9, int))\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    path = tmp_path / "d"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == -9
+    assert zarr.open_group(path, mode="r")["X"].shape == (8, 2)
+    with pytest.raises(
+        StoreError, match=r"incomplete: its writing was interrupted.*overwrite=True"
+    ):
+        open_dataset(path)
+    with pytest.raises(StoreError, match="incomplete data set; pass overwrite=True"):
+        DatasetWriter(path, 2, "f4")
+    data = write_blocks(path, np.ones((3, 2), "f4"), np.zeros(3, int), [], overwrite=True)
+    assert data.n_rows == 3
+
+
+def test_existing_data_set_needs_overwrite(tmp_path, rows):
+    X, y = rows
+    write_blocks(tmp_path / "d", X, y, [])
+    with pytest.raises(StoreError, match="already holds a data set; pass overwrite=True"):
+        DatasetWriter(tmp_path / "d", 3, "f4")
+    assert open_dataset(tmp_path / "d").n_rows == 101
+    assert write_blocks(tmp_path / "d", X[:5], y[:5], [], overwrite=True).n_rows == 5
+
+
+def foreign_folder(path):
+    path.mkdir()
+    (path / "thesis.txt").write_text("precious")
+
+
+def foreign_group(path):
+    zarr.open_group(path, mode="w", attributes={"kind": "dataset"})
+
+
+def daskls_model(path):
+    zarr.open_group(path, mode="w", attributes={"kind": "model", "daskls_format": 1})
+
+
+def foreign_file(path):
+    path.write_text("precious")
+
+
+@pytest.mark.parametrize("make", [foreign_folder, foreign_group, daskls_model, foreign_file])
+def test_overwrite_never_removes_what_is_no_data_set(tmp_path, make):
+    path = tmp_path / "d"
+    make(path)
+    with pytest.raises(StoreError, match="not a daskls data set"):
+        DatasetWriter(path, 3, "f4", overwrite=True)
+    assert path.exists()
+    with pytest.raises(StoreError, match="not a daskls data set"):
+        open_dataset(path)
+
+
+def test_opening_nothing_says_so(tmp_path):
+    with pytest.raises(StoreError, match="does not exist; check the path"):
+        open_dataset(tmp_path / "d")
+
+
+def test_a_url_is_refused_for_writing():
+    with pytest.raises(StoreError, match="Cannot write to the URL"):
+        check_target("s3://bucket/d", overwrite=True)
+
+
+def edit_attributes(path, **changes):
+    zarr.open_group(path, mode="r+").update_attributes(changes)
+
+
+def test_newer_format_is_refused(tmp_path, rows):
+    write_blocks(tmp_path / "d", *rows, [])
+    edit_attributes(tmp_path / "d", daskls_format=2)
+    with pytest.raises(StoreError, match=r"format 2; this daskls reads up to 1\. Upgrade"):
+        open_dataset(tmp_path / "d")
+
+
+def test_missing_X_is_refused(tmp_path, rows):
+    write_blocks(tmp_path / "d", *rows, [])
+    del zarr.open_group(tmp_path / "d", mode="r+")["X"]
+    with pytest.raises(StoreError, match="has no array 'X'"):
+        open_dataset(tmp_path / "d")
+
+
+def test_different_lengths_are_refused(tmp_path, rows):
+    write_blocks(tmp_path / "d", *rows, [])
+    zarr.open_group(tmp_path / "d", mode="r+")["y"].resize((100,))
+    with pytest.raises(StoreError, match="'X' has 101 rows but 'y' has 100"):
+        open_dataset(tmp_path / "d")
+
+
+def test_wrong_rank_is_refused(tmp_path, rows):
+    write_blocks(tmp_path / "d", *rows, [])
+    zarr.open_group(tmp_path / "d", mode="r+").create_array(
+        "X", shape=(4,), dtype="f4", overwrite=True
+    )
+    with pytest.raises(StoreError, match=r"2 dimensions, got shape \(4,\)"):
+        open_dataset(tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "y", "message"),
+    [
+        ({}, np.zeros(3), None, r"shape \(m, 3\), got \(3,\)"),
+        ({}, np.zeros((2, 4)), np.zeros(2, int), r"shape \(m, 3\), got \(2, 4\)"),
+        ({}, np.zeros((2, 3)), None, "Got no y"),
+        ({"with_y": False}, np.zeros((2, 3)), np.zeros(2, int), "Got y where"),
+        ({}, np.zeros((2, 3)), np.zeros(3, int), r"y must have shape \(2,\)"),
+        ({"classes": [0, 1]}, np.zeros((2, 3)), np.array([0, 2]), "codes 0 to 1, got 0 to 2"),
+        ({"classes": [0, 1]}, np.zeros((2, 3)), np.array([-1, 1]), "codes 0 to 1, got -1 to 1"),
+        ({}, np.zeros((2, 3)), np.array([0, 2**40]), "out of the range of int32"),
+        ({}, np.zeros((2, 3)), np.array([0.0, 1.0]), "y has type float64"),
+        ({"dtype": "int8"}, np.full((2, 3), 200), np.zeros(2, int), "out of the range of int8"),
+        ({"dtype": "int8"}, np.zeros((2, 3)), np.zeros(2, int), "cannot be stored as int8"),
+        ({}, np.full((2, 3), 1e300), np.zeros(2, int), "too large for float32"),
+    ],
+)
+def test_a_bad_block_is_refused_and_not_kept(tmp_path, options, X, y, message):
+    dtype = options.pop("dtype", "float32")
+    writer = DatasetWriter(tmp_path / "d", 3, dtype, **options)
+    with pytest.raises(DataError, match=message):
+        writer.append(X, y)
+    writer.close()
+    assert open_dataset(tmp_path / "d").n_rows == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_features": 0}, {"dtype": "U3"}, {"chunk_rows": 0}, {"feature_names": ["one"]}],
+)
+def test_bad_parameters_touch_nothing(tmp_path, options):
+    arguments = {"n_features": 2, "dtype": "f4", **options}
+    with pytest.raises(ParameterError):
+        DatasetWriter(tmp_path / "d", **arguments)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_closed_writer_takes_no_rows(tmp_path):
+    with DatasetWriter(tmp_path / "d", 2, "f4") as writer:
+        pass
+    with pytest.raises(StoreError, match="is closed"):
+        writer.append(np.zeros((1, 2)), np.zeros(1, int))
+    writer.abort()
+    assert open_dataset(tmp_path / "d").n_rows == 0
+
+
+def test_a_full_disk_is_a_store_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.zarr.Array, "resize", refuse)
+    with (
+        pytest.raises(StoreError, match=r"No space left.*free space"),
+        DatasetWriter(tmp_path / "d", 2, "f4") as writer,
+    ):
+        writer.append(np.zeros((1, 2)), np.zeros(1, int))
+    assert not os.listdir(tmp_path)

@@ -1,0 +1,353 @@
+"""Helpers of the end-to-end tests: data, models as bits, brute force, spies on worker processes.
+
+Workers import this module too, so that plugins travel by reference.
+"""
+
+import itertools
+import json
+import math
+import os
+import signal
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import dask
+import naive
+import numpy as np
+import zarr
+from distributed import LocalCluster, WorkerPlugin
+
+from daskls import VoronoiSVC
+from daskls.store.reader import ModelReader
+
+MIB = 1 << 20
+
+
+def checkers(n, *, n_classes=2, seed=0, d=2, dtype="f8", offset=0.0, noise=0.05):
+    """Return X uniform in a cube and labels of a checkerboard, some of them wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    y = (X * 3).astype(int).sum(axis=1) % n_classes
+    wrong = rng.random(n) < noise
+    y[wrong] = rng.integers(n_classes, size=wrong.sum())
+    return (X + offset).astype(dtype), y
+
+
+def small_svc(**params):
+    """Return an estimator that trains in a blink."""
+    return VoronoiSVC(
+        **{"cell_size": 100, "C": 10.0, "gamma": 20.0, "cv": 2, "random_state": 0, **params}
+    )
+
+
+def start_cluster(n_workers=1, threads=1, limit="1GiB", **options):
+    """Return a LocalCluster of processes without a dashboard on a fixed port."""
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=threads,
+        memory_limit=limit,
+        dashboard_address=":0",
+        **options,
+    )
+
+
+# Models as bits
+
+
+def path_of(model):
+    """Return the folder of a model, given as an estimator or as a path."""
+    return Path(model if isinstance(model, (str, os.PathLike)) else model._handle.path)
+
+
+def model_bits(model):
+    """Return everything a model holds, name by name, as bytes; not the seconds, nor the bundles."""
+    reader = ModelReader(path_of(model))
+    bits = {"fingerprint": reader.fingerprint, "n_cells": reader.n_cells}
+    for name in ("center", "directions", "thresholds", "children"):
+        bits[f"tree {name}"] = as_bytes(getattr(reader.tree, name))
+    for cell in range(reader.n_cells):
+        local = reader.read_cell(cell)
+        for name in ("center", "rows", "coef", "classes", "class_ptr"):
+            bits[f"cell {cell} {name}"] = as_bytes(getattr(local, name))
+        bits[f"cell {cell} kernel"] = repr(local.kernel)
+    for name in reader.report.dtype.names:
+        if name != "seconds":
+            bits[f"report {name}"] = as_bytes(np.asarray(reader.report[name]))
+    return bits
+
+
+def as_bytes(array):
+    return array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes()
+
+
+def assert_same_model(a, b):
+    """Fail unless two models, or bits of models, are equal bit for bit; name what differs."""
+    a, b = (m if isinstance(m, dict) else model_bits(m) for m in (a, b))
+    assert a.keys() == b.keys()
+    assert [name for name in a if a[name] != b[name]] == []
+
+
+def n_bundles(model):
+    """Return the number of bundles of a model."""
+    return len(list((path_of(model) / "bundles").iterdir()))
+
+
+# Brute force
+
+
+REPORT_FIELDS = (
+    *("cell", "leaf", "n_rows", "n_classes", "radius", "C", "gamma", "validation_error"),
+    *("n_steps", "n_at_limit", "n_support", "n_trained", "edge", "seconds"),
+)
+
+
+class SlowModel:
+    """Reads a model's arrays and attributes as plain files; shares no code with the reader."""
+
+    def __init__(self, path):
+        group = zarr.open_group(path, mode="r")
+        self.meta = group.attrs["meta"]
+        self.index = {name: array[...] for name, array in group["index"].arrays()}
+        self.cells = []
+        for folder in sorted((Path(path) / "bundles").iterdir()):
+            self.cells += self._cells(zarr.open_group(folder, mode="r"))
+
+    @staticmethod
+    def _cells(bundle):
+        """Return the cells of a bundle, one dict each, in order."""
+        arrays = {name: array[...] for name, array in bundle.arrays()}
+        cells, at_class, at_row, at_coef = [], 0, 0, 0
+        for i, values in enumerate(bundle.attrs["report"]):
+            report = dict(zip(REPORT_FIELDS, values, strict=True))
+            k = report["n_classes"] if report["n_support"] else 1
+            s = report["n_support"]
+            counts = arrays["n_support"][at_class : at_class + k]
+            assert k == 1 or counts.sum() == s
+            coef = arrays["coef"][at_coef : at_coef + s * (k - 1)].astype(float)
+            cells.append(
+                {
+                    "center": arrays["center"][i].astype(float),
+                    "rows": arrays["rows"][at_row : at_row + s].astype(float),
+                    "coef": coef.reshape(k - 1, s) if s else None,
+                    "classes": arrays["classes"][at_class : at_class + k].tolist(),
+                    "ptr": [0, *np.cumsum(counts).tolist()],
+                    "gamma": report["gamma"],
+                }
+            )
+            at_class, at_row, at_coef = at_class + k, at_row + s, at_coef + s * (k - 1)
+        return cells
+
+    def walk(self, row):
+        """Return the cell of a row."""
+        tree = self.index
+        if len(tree["thresholds"]) == 0:
+            return 0
+        return naive.walk(
+            row, tree["center"], tree["directions"], tree["thresholds"], tree["children"]
+        )
+
+    def pairs(self, row):
+        """Return the classes of a row's cell and the decision of each pair of them."""
+        cell = self.cells[self.walk(row)]
+        if cell["coef"] is None:
+            return cell["classes"], []
+        spec = self.meta["spec"]
+        query = [float(x) - c for x, c in zip(row, cell["center"], strict=True)]
+        K = naive.kernel_matrix(
+            [query], cell["rows"], spec["kernel"], cell["gamma"] or 1.0, spec["degree"],
+            spec["coef0"],
+        )  # fmt: skip
+        return cell["classes"], naive.pair_decisions(K, cell["coef"], cell["ptr"])[0].tolist()
+
+    def scores(self, row):
+        """Return one row's decision value, or one score a class."""
+        labels = self.meta["classes"]["values"]
+        classes, decisions = self.pairs(row)
+        if len(labels) == 2:
+            return decisions[0] if decisions else (1.0 if classes == [1] else -1.0)
+        scores = [-1.0] * len(labels)
+        votes, confidence = [0.0] * len(classes), [0.0] * len(classes)
+        pairs = itertools.combinations(range(len(classes)), 2)
+        for value, (a, b) in zip(decisions, pairs, strict=True):
+            votes[b if value > 0 else a] += 1
+            confidence[b] += value
+            confidence[a] -= value
+        for i, code in enumerate(classes):
+            squeezed = confidence[i] / (3 * (abs(confidence[i]) + 1))
+            scores[code] = votes[i] + squeezed if len(classes) > 1 else 1.0
+        return scores
+
+
+# Counting
+
+
+class Calls:
+    """Counts calls of a function in this process, by a key made from its arguments."""
+
+    def __init__(self, monkeypatch, owner, name, key=lambda *args, **kwargs: None):
+        self.keys = []
+        original = getattr(owner, name)
+
+        def counted(*args, **kwargs):
+            self.keys.append(key(*args, **kwargs))
+            return original(*args, **kwargs)
+
+        counted.__name__ = name
+        monkeypatch.setattr(owner, name, counted)
+
+    def __len__(self):
+        return len(self.keys)
+
+    def counter(self):
+        return Counter(self.keys)
+
+
+class CountingScheduler:
+    """A Dask scheduler that counts its computes and the tasks of each."""
+
+    def __init__(self):
+        self.n_tasks = []
+
+    def __call__(self, graph, keys, **kwargs):
+        self.n_tasks.append(len(dict(graph.__dask_graph__())))
+        return dask.get(graph, keys, **kwargs)
+
+
+# Spies in processes. A spy logs one line a call to a file that all processes append to, and kills
+# its own process at a chosen call, once.
+
+# Where each spied function is called from, and what tells its calls apart.
+SPIED = {
+    "sample": ("daskls.graph.sample", "sample_block", "block"),
+    "regroup": ("daskls.graph.regroup", "assign_block", "block"),
+    "train": ("daskls.graph.train", "fit_bundle", "bundle"),
+    "rows written": ("daskls.store.exchange:Exchange", "write_block", "written block"),
+    "cell": ("daskls.graph.train", "fit_cell", "cell"),
+    "bundle written": ("daskls.graph.train", "write_bundle", "written bundle"),
+}
+
+
+def call_name(kind, args, kwargs):
+    """Return what tells one call from another."""
+    if kind == "block":
+        return kwargs["block_info"][0]["chunk-location"][0]
+    if kind == "written block":
+        return args[1]
+    if kind == "bundle":
+        return f"{args[0].first_leaf:06d}-{args[0].last_leaf:06d}"
+    if kind == "cell":
+        return f"{args[4].leaf}-{args[4].cell}"
+    return args[3]
+
+
+def install_spies(folder):
+    """Replace the spied functions of this process by ones that log to ``folder`` and may kill."""
+    folder = Path(folder)
+    undo = []
+    for stage, (place, name, kind) in SPIED.items():
+        module, _, inner = place.partition(":")
+        owner = import_module(module)
+        owner = getattr(owner, inner) if inner else owner
+        original = getattr(owner, name)
+        undo.append((owner, name, original))
+        setattr(owner, name, spy(original, stage, kind, folder))
+    return undo
+
+
+def spy(original, stage, kind, folder):
+    """Return the function with a log line before it and, if the plan says so, a kill."""
+
+    def spied(*args, **kwargs):
+        log(folder, stage, call_name(kind, args, kwargs))
+        maybe_kill(folder, stage)
+        return original(*args, **kwargs)
+
+    spied.__name__ = original.__name__
+    return spied
+
+
+def log(folder, stage, name):
+    """Append one line; short appends are atomic."""
+    with (folder / "calls.log").open("a") as file:
+        file.write(json.dumps([stage, str(name), os.getpid()]) + "\n")
+
+
+def maybe_kill(folder, stage):
+    """Kill this process at its planned call; the plan is used up by whoever removes it first."""
+    plan = folder / f"kill {stage}"
+    if not plan.exists():
+        return
+    if len(read_log(folder, stage)) < int(plan.read_text()):
+        return
+    try:
+        plan.unlink()
+    except FileNotFoundError:
+        return
+    log(folder, "killed", stage)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def plan_kill(folder, stage, at):
+    """Let the process that makes call number ``at`` of a stage die in it."""
+    (Path(folder) / f"kill {stage}").write_text(str(at))
+
+
+def read_calls(folder):
+    """Return every logged (kind, name, pid), in order."""
+    path = Path(folder) / "calls.log"
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def read_log(folder, stage):
+    """Return the names of a stage's calls, in order."""
+    return [name for kind, name, _ in read_calls(folder) if kind == stage]
+
+
+def names_of_killed(folder, stage):
+    """Return the names of a stage's calls that the killed processes made."""
+    calls = read_calls(folder)
+    killed = {pid for kind, _, pid in calls if kind == "killed"}
+    return [name for kind, name, pid in calls if kind == stage and pid in killed]
+
+
+class Spies(WorkerPlugin):
+    """Installs the spies in every worker, also in one that a nanny starts anew."""
+
+    name = "spies"
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def setup(self, worker):
+        self.undo = install_spies(self.folder)
+
+    def teardown(self, worker):
+        for owner, name, original in self.undo:
+            setattr(owner, name, original)
+
+
+def is_close(a, b):
+    """Return whether two decision values agree to float64 rounding of a kernel sum."""
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def memory_nbytes(field):
+    """Return VmHWM (the peak) or VmRSS of this process, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"no {field}")
+
+
+def reset_peak():
+    """Begin this process's peak memory anew; return its pid and what it holds now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return os.getpid(), memory_nbytes("VmRSS")
+
+
+def peak():
+    """Return this process's pid and its peak memory since `reset_peak`."""
+    return os.getpid(), memory_nbytes("VmHWM")

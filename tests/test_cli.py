@@ -1,0 +1,348 @@
+"""The command line: what each command prints, and how each way to fail ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from typer.testing import CliRunner
+
+import daskls
+from daskls.cli import app, cluster
+from daskls.cli.fit import format_error
+from daskls.cli.inputs import parse_class_weight
+from daskls.cli.score import measure
+from daskls.datasets import make_checkerboard, write
+from daskls.graph.confusion import Confusion, count_block
+from daskls.records import CellReport
+from daskls.store.dataset import DatasetWriter
+
+N_ROWS = 1200
+HERE = ("--workers", "0", "--quiet")
+SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20", "--gamma", "80")
+
+
+def run(*args, code=0):
+    """Run a command; an error must be one line on stderr, without a traceback."""
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    if code:
+        assert len(result.stderr.strip().splitlines()) == 1
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.strip().endswith(".")
+        assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    write("checkerboard", folder / "data.zarr", N_ROWS, chunk_rows=500)
+    return folder / "data.zarr"
+
+
+@pytest.fixture(scope="module")
+def model(folder, data):
+    path = folder / "model.zarr"
+    result = run("fit", data, path, *SMALL, "--random-state", "3", *HERE)
+    assert "VoronoiSVC" in result.stdout
+    return path
+
+
+def test_fit_is_the_estimators_fit(model, data):
+    X, _ = make_checkerboard(N_ROWS)
+    same = daskls.VoronoiSVC(300, cv=2, C=[1, 10], gamma=[20, 80], random_state=3).fit(str(data))
+    loaded = daskls.load(model)
+    np.testing.assert_array_equal(loaded.decision_function(X), same.decision_function(X))
+
+
+def test_fit_prints_a_summary(folder, data):
+    result = run("fit", data, folder / "summary.zarr", *SMALL, *HERE)
+    report = daskls.load(folder / "summary.zarr").fit_report_
+    printed = dict(line.split(maxsplit=1) for line in result.stdout.splitlines()[1:])
+    assert printed["rows"].strip() == f"{N_ROWS:,}"
+    assert int(printed["cells"]) == len(report)
+    assert f"{report.n_support.sum():,}" in result.stdout
+    assert format_error(report) in result.stdout
+    # Every C of a two-value grid lies on an edge.
+    assert "100.00 % of the cells" in result.stdout
+
+
+def test_error_is_weighted_by_rows_and_counts_cells_of_one_class():
+    report = np.array(
+        [
+            CellReport(0, 0, 300, 2, 1.0, validation_error=0.2).as_tuple(),
+            CellReport(1, 1, 100, 1, 1.0).as_tuple(),
+        ],
+        CellReport.dtype(),
+    ).view(np.recarray)
+    assert format_error(report) == "15.00 %"
+
+
+def test_fit_again_trains_nothing(model, data):
+    written = {p: p.stat().st_mtime_ns for p in model.rglob("*") if p.is_file()}
+    run("fit", data, model, *SMALL, "--random-state", "3", *HERE)
+    assert written == {p: p.stat().st_mtime_ns for p in model.rglob("*") if p.is_file()}
+
+
+def test_fit_with_other_parameters_is_refused(model, data):
+    result = run("fit", data, model, "--cell-size", "200", "--random-state", "3", *HERE, code=1)
+    assert "another fit" in result.stderr
+    assert "cell_size was 300, is 200" in result.stderr
+
+
+def test_class_weight_reaches_the_estimator(folder, data):
+    path = folder / "weighted.zarr"
+    run("fit", data, path, *SMALL, "--class-weight", "-1=1,1=3", *HERE)
+    assert daskls.load(path).class_weight == {-1: 1.0, 1: 3.0}
+
+
+def test_predict_writes_the_estimators_labels(model, data, folder):
+    out = folder / "labels.zarr"
+    result = run("predict", model, data, out, *HERE)
+    assert f"{N_ROWS:,} labels" in result.stdout
+    X, _ = make_checkerboard(N_ROWS)
+    np.testing.assert_array_equal(zarr.open_array(out)[:], daskls.load(model).predict(X))
+    # A bare array of rows gives the same.
+    run("predict", model, data / "X", folder / "labels-of-array.zarr", *HERE)
+    np.testing.assert_array_equal(
+        zarr.open_array(folder / "labels-of-array.zarr")[:], zarr.open_array(out)[:]
+    )
+    result = run("predict", model, data, out, *HERE, code=1)
+    assert "exists already" in result.stderr
+
+
+def test_predict_leaves_nothing_of_a_failure(model, folder):
+    X = make_checkerboard(100)[0]
+    X[42, 1] = np.nan
+    zarr.create_array(folder / "nan.zarr", data=X)
+    out = folder / "labels-of-nan.zarr"
+    result = run("predict", model, folder / "nan.zarr", out, *HERE, code=1)
+    assert "row 42" in result.stderr
+    assert not out.exists()
+
+
+def test_score_counts_every_row(model, data, folder):
+    write("checkerboard", folder / "test.zarr", 1000, random_state=1, chunk_rows=300)
+    X, y = make_checkerboard(1000, random_state=1)
+    labels = daskls.load(model).predict(X)
+    measures = json.loads(run("score", model, folder / "test.zarr", "--json", *HERE).stdout)
+    tpr, tnr = (np.mean(labels[y == c] == c) for c in (1, -1))
+    precision = np.mean(y[labels == 1] == 1)
+    assert measures["n_rows"] == 1000
+    assert measures["accuracy"] == pytest.approx(np.mean(labels == y))
+    assert measures["error"] == pytest.approx(np.mean(labels != y))
+    assert measures["tpr_x_tnr"] == pytest.approx(tpr * tnr)
+    assert measures["f"] == pytest.approx(2 * precision * tpr / (precision + tpr))
+    assert [c["recall"] for c in measures["classes"]] == pytest.approx([tnr, tpr])
+    table = run("score", model, folder / "test.zarr", *HERE).stdout
+    assert f"{100 * tpr:.2f} %" in table
+    assert "TPR x TNR" in table
+
+
+def test_confusion_of_a_block_matches_labels_by_value():
+    counts = count_block(np.array(["b", "a", "b", "b"]), np.array([0, 0, 1, 2]), ["a", "b", "new"])
+    assert counts == {("a", "b"): 1, ("a", "a"): 1, ("b", "b"): 1, ("new", "b"): 1}
+
+
+def test_measures_of_a_class_without_rows():
+    measures = measure(Confusion(["a", "b"], np.array([[3, 1], [0, 0]])))
+    assert measures["accuracy"] == 0.75
+    assert measures["tpr_x_tnr"] is None
+    assert measures["classes"][1]["recall"] is None
+
+
+def test_score_of_foreign_labels_is_refused(model, folder):
+    with DatasetWriter(folder / "words.zarr", 2, "float32", classes=["no", "yes"]) as writer:
+        writer.append(np.zeros((4, 2), np.float32), np.array([0, 1, 0, 1]))
+    result = run("score", model, folder / "words.zarr", *HERE, code=1)
+    assert "none is in both" in result.stderr
+
+
+def test_score_without_labels_is_refused(model, folder):
+    with DatasetWriter(folder / "bare.zarr", 2, "float32", with_y=False) as writer:
+        writer.append(np.zeros((4, 2), np.float32))
+    result = run("score", model, folder / "bare.zarr", *HERE, code=1)
+    assert "no labels" in result.stderr
+
+
+def test_info_of_a_data_set(data):
+    text = run("info", data).stdout
+    assert f"{N_ROWS:,}" in text
+    assert "2 (float32)" in text
+    assert "-1, 1" in text
+
+
+def test_info_of_a_model(model):
+    text = run("info", model).stdout
+    report = daskls.load(model).fit_report_
+    assert "VoronoiSVC" in text
+    assert "cell_size=300" in text
+    quantiles = next(line for line in text.splitlines() if line.startswith("n_rows")).split()
+    assert int(quantiles[1]) == report.n_rows.min()
+    assert int(quantiles[-1]) == report.n_rows.max()
+
+
+def test_info_of_an_unfinished_model(model, folder):
+    import shutil
+
+    path = folder / "unfinished.zarr"
+    shutil.copytree(model, path)
+    shutil.rmtree(next((path / "bundles").iterdir()))
+    zarr.open_group(path, mode="r+").attrs["complete"] = False
+    text = run("info", path).stdout
+    assert "unfinished" in text
+    assert "3 of 4 groups" in text
+
+
+def test_convert_then_info(folder):
+    source = folder / "rows.csv"
+    source.write_text("a,b,label\n1,2,yes\n3,4,no\n5,6,yes\n")
+    result = run("convert", source, folder / "rows.zarr", "--label", "label", "-q")
+    assert "3 rows x 2 features, 2 classes" in result.stdout
+    assert "no, yes" in run("info", folder / "rows.zarr").stdout
+    result = run("convert", source, folder / "rows.zarr", "-q", code=1)
+    assert "overwrite" in result.stderr
+    run("convert", source, folder / "rows.zarr", "--overwrite", "-q")
+
+
+BAD_ARGUMENTS = {
+    "no such command": ("train", "x", "y"),
+    "missing argument": ("fit", "x"),
+    "no such option": ("fit", "x", "y", "--cellsize", "3"),
+    "value out of range": ("fit", "x", "y", "--cell-size", "1"),
+    "no such method": ("fit", "x", "y", "--method", "magic"),
+    "data that is not there": ("fit", "nowhere.zarr", "m.zarr"),
+    "a model that is not there": ("predict", "nowhere.zarr", "x", "out.zarr"),
+    "a file that is not there": ("convert", "nowhere.csv", "out.zarr"),
+    "nothing to describe": ("info", "nowhere.zarr"),
+}
+
+
+@pytest.mark.parametrize("args", BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+def test_bad_arguments_exit_with_2(args):
+    run(*args, code=2)
+
+
+BAD_FIT_OPTIONS = {
+    "no number": (("--C", "1,two"), "no number"),
+    "negative": (("--gamma", "-1"), "gamma"),
+    "tolerance of zero": (("--tol", "0"), "tol"),
+    "foreign class": (("--class-weight", "7=2"), "classes are -1, 1"),
+    "no weight": (("--class-weight", "heavy"), "balanced"),
+    "no size": (("--memory-limit", "lots"), "2GiB"),
+    "both places": (("--scheduler", "tcp://127.0.0.1:1", "--workers", "2"), "exclude"),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), BAD_FIT_OPTIONS.values(), ids=BAD_FIT_OPTIONS)
+def test_bad_fit_options_exit_with_2(data, folder, options, words):
+    where = () if "--scheduler" in options else HERE
+    result = run("fit", data, folder / "never.zarr", *options, *where, code=2)
+    assert words in result.stderr
+    assert not (folder / "never.zarr").exists()
+
+
+def test_a_file_names_convert(folder):
+    (folder / "table.csv").write_text("1,2,0\n")
+    result = run("fit", folder / "table.csv", folder / "m.zarr", code=2)
+    assert f"daskls convert {folder}/table.csv {folder}/table.zarr" in result.stderr
+
+
+def test_a_foreign_folder_is_a_failure(folder):
+    (folder / "empty").mkdir()
+    result = run("fit", folder / "empty", folder / "m.zarr", code=1)
+    assert "not a daskls data set" in result.stderr
+
+
+def test_a_scheduler_that_does_not_answer_is_a_failure(data, folder, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.2)
+    run("fit", data, folder / "m.zarr", "--scheduler", "tcp://127.0.0.1:9", code=1)
+
+
+def test_debug_shows_the_traceback_with_the_same_code(folder):
+    (folder / "void").mkdir()
+    for args in (("info", folder / "void", "--debug"), ("--debug", "info", folder / "void")):
+        result = CliRunner().invoke(app, [str(arg) for arg in args])
+        assert result.exit_code == 1
+        assert "Traceback" in result.stderr
+
+
+def test_an_error_that_nobody_foresaw_is_one_sentence(data, monkeypatch):
+    def fail(*_):
+        raise KeyError("surprise")
+
+    # The function `info` hides its module from monkeypatch's dotted names.
+    monkeypatch.setattr(sys.modules["daskls.cli.info"], "_print_dataset", fail)
+    result = run("info", data, code=1)
+    assert "--debug" in result.stderr
+
+
+def test_class_weight_of_labels_that_hold_an_equals_sign():
+    assert parse_class_weight("a=b=2", ["a=b", "c"]) == {"a=b": 2.0}
+
+
+def daskls_process(*args, **options):
+    root = Path(daskls.__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "daskls.cli", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **options,
+    )
+
+
+def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
+    code = (
+        "import sys; from daskls.cli import app; "
+        "print([m for m in ('numpy', 'dask', 'zarr', 'sklearn', 'numba') if m in sys.modules])"
+    )
+    root = Path(daskls.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
+    """On a real local cluster, whose processes get the signal too."""
+    data, model = folder / "many.zarr", folder / "interrupted.zarr"
+    write("checkerboard", data, 12_000)
+    args = ("fit", data, model, "--cell-size", "300", "--random-state", "1", "--workers", "1", "-q")
+    process = daskls_process(*args, start_new_session=True)
+    bundles = model / "bundles"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if bundles.exists() and any(p.name[0] != "." for p in bundles.iterdir()):
+            break
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert stderr.splitlines() == [
+        "Interrupted; what is finished is kept: run the same command again to go on from there."
+    ]
+    assert "unfinished" in run("info", model).stdout
+    kept = {p: p.stat().st_mtime_ns for p in bundles.iterdir() if p.name[0] != "."}
+    assert kept
+    run(*args[:-3], *HERE)
+    assert kept.items() <= {p: p.stat().st_mtime_ns for p in bundles.iterdir()}.items()
+    assert daskls.load(model).n_cells_ == 40

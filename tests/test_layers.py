@@ -1,0 +1,206 @@
+"""The layers of the package: no import runs back, or between two packages of one level.
+
+Read from the syntax trees, so imports inside functions count, and nothing has to be imported.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "daskls"
+LEVELS = {
+    "errors": 0,
+    "records": 0,
+    "_version": 0,
+    "kernels": 1,
+    "solvers": 2,
+    "partition": 2,
+    "neighbors": 2,
+    "store": 2,
+    "memory": 2,
+    "plan": 3,
+    "graph": 4,
+    "estimators": 5,
+    "datasets": 5,
+    "plotting": 5,
+    # The program on top of the library: the one user of all of it.
+    "cli": 6,
+}
+# The public face names everything; the command line is built on it, as any user's code is.
+FACE = "__init__"
+MAY_USE_FACE = {"cli"}
+ONLY_IMPORTER = {"zarr": "store", "sklearn.base": "estimators"}
+
+
+def unit_of(path, root):
+    """Return the package or module of the first level that a file belongs to."""
+    return path.relative_to(root).parts[0].removesuffix(".py")
+
+
+def is_module(name, root):
+    """Tell whether a dotted name below the package is a module, rather than something in one."""
+    path = root.joinpath(*name.split(".")[1:])
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def absolute_base(node, path, root):
+    """Return the module that a ``from ... import`` names, with leading dots resolved."""
+    if node.level == 0:
+        return node.module
+    folder = path.relative_to(root.parent).parent.parts
+    folder = folder[: len(folder) - node.level + 1]
+    return ".".join([*folder, node.module] if node.module else folder)
+
+
+def imported_names(path, root):
+    """Yield (line, dotted module) of every import in a file, wherever it stands."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute_base(node, path, root)
+            ours = base.split(".")[0] == root.name
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                # From other packages `from a import b` may mean the module a.b.
+                yield node.lineno, full if not ours or is_module(full, root) else base
+        elif isinstance(node, ast.Call) and node.args:
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else None
+            called = node.func.id if isinstance(node.func, ast.Name) else called
+            named = node.args[0]
+            if called in {"import_module", "__import__"} and isinstance(named, ast.Constant):
+                yield node.lineno, str(named.value)
+
+
+def complaint(unit, name, root):
+    """Return why ``unit`` must not import ``name``, or None."""
+    if unit == FACE:
+        return None
+    for package, owner in ONLY_IMPORTER.items():
+        if (name == package or name.startswith(f"{package}.")) and unit != owner:
+            return f"only {owner}/ imports {package}"
+    parts = name.split(".")
+    if parts[0] != root.name:
+        return None
+    target = parts[1] if len(parts) > 1 else FACE
+    if target == unit or (target == FACE and unit in MAY_USE_FACE):
+        return None
+    if target == FACE:
+        return "an arrow back to the public face"
+    if target not in LEVELS:
+        return f"{target} has no level"
+    if LEVELS[target] >= LEVELS[unit]:
+        return f"L{LEVELS[unit]} {unit} -> L{LEVELS[target]} {target}"
+    return None
+
+
+def violations(root):
+    """Return one line for each file without a level and each import that breaks a rule."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        unit = unit_of(path, root)
+        where = path.relative_to(root.parent).as_posix()
+        if unit != FACE and unit not in LEVELS:
+            found.append(f"{where}: {unit} has no level")
+            continue
+        for line, name in imported_names(path, root):
+            reason = complaint(unit, name, root)
+            if reason is not None:
+                found.append(f"{where}:{line}: imports {name} ({reason})")
+    return found
+
+
+def test_no_import_runs_back():
+    assert violations(PACKAGE) == []
+
+
+def test_the_walk_sees_the_package():
+    files = [path for path in PACKAGE.rglob("*.py") if path.parent.name in {"kernels", "solvers"}]
+    seen = {name for path in files for _, name in imported_names(path, PACKAGE)}
+    assert {"numpy", "numba", "daskls.records", "daskls.kernels.hinge"} <= seen
+
+
+@pytest.fixture
+def plant(tmp_path):
+    """Return a function that writes one module into a small package and gives what is found."""
+    root = tmp_path / "daskls"
+    for name in ("kernels", "solvers", "store", "partition", "graph", "estimators"):
+        (root / name).mkdir(parents=True)
+        (root / name / "__init__.py").touch()
+    (root / "solvers" / "cell.py").write_text("import daskls.kernels\n")
+    for name in ("records", "errors", "plan", "memory", "cli"):
+        (root / f"{name}.py").write_text("import numpy\n")
+    (root / "__init__.py").write_text("from daskls.estimators import x\nimport zarr\n")
+
+    def write(file, source):
+        (root / file).parent.mkdir(exist_ok=True)
+        (root / file).write_text(source)
+        return violations(root)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "found"),
+    [
+        ("kernels/a.py", "import daskls.solvers", "imports daskls.solvers (L1 kernels -> L2"),
+        ("kernels/a.py", "from daskls.plan import Plan", "imports daskls.plan (L1 kernels -> L3"),
+        ("kernels/a.py", "from daskls import solvers", "imports daskls.solvers"),
+        ("kernels/a.py", "from .. import solvers", "imports daskls.solvers"),
+        ("kernels/a.py", "from ..solvers import cell", "imports daskls.solvers.cell"),
+        ("kernels/a.py", "from ..solvers.cell import fit", "imports daskls.solvers.cell"),
+        ("kernels/a.py", "import numpy, daskls.graph as g", "imports daskls.graph"),
+        ("kernels/a.py", "def f():\n    import daskls.graph", ":2: imports daskls.graph"),
+        ("kernels/a.py", "if 0:\n    from daskls import graph", ":2: imports daskls.graph"),
+        ("kernels/a.py", "import_module('daskls.plan')", "imports daskls.plan"),
+        ("kernels/a.py", "importlib.import_module('daskls.plan')", "imports daskls.plan"),
+        ("kernels/a.py", "from daskls import VoronoiSVC", "back to the public face"),
+        ("kernels/a.py", "import daskls", "back to the public face"),
+        ("solvers/a.py", "import daskls.partition.tree", "L2 solvers -> L2 partition"),
+        ("records.py", "import daskls.errors", "L0 records -> L0 errors"),
+        ("memory.py", "import daskls.plan", "L2 memory -> L3 plan"),
+        ("plotting/p.py", "import daskls.estimators", "L5 plotting -> L5 estimators"),
+        ("graph/a.py", "import zarr", "only store/ imports zarr"),
+        ("graph/a.py", "def f():\n    from zarr.errors import X", "only store/ imports zarr"),
+        ("graph/a.py", "from sklearn.base import clone", "only estimators/ imports sklearn.base"),
+        ("graph/a.py", "from sklearn import base", "only estimators/ imports sklearn.base"),
+        ("graph/a.py", "import sklearn.base as b", "only estimators/ imports sklearn.base"),
+        ("extra/a.py", "import os", "extra has no level"),
+        ("graph/a.py", "import daskls.extra", "extra has no level"),
+    ],
+)
+def test_a_planted_arrow_is_found(plant, file, source, found):
+    lines = plant(file, source)
+    assert len(lines) == 1
+    assert lines[0].startswith(f"daskls/{file}")
+    assert found in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("kernels/a.py", "from daskls.records import KernelSpec"),
+        ("kernels/a.py", "from daskls.kernels import hinge\nfrom . import b\nfrom .b import c"),
+        ("store/a.py", "import zarr\nfrom zarr.storage import X"),
+        ("estimators/a.py", "from sklearn.base import BaseEstimator\nimport daskls.graph.fit"),
+        ("solvers/a.py", "from sklearn.svm import SVC\nimport sklearn.metrics"),
+        ("cli.py", "from daskls import VoronoiSVC, load"),
+        ("graph/a.py", "from daskls import plan, store\nimport zarrlike"),
+    ],
+)
+def test_arrows_forward_are_allowed(plant, file, source):
+    assert plant(file, source) == []
+
+
+def test_each_level_of_the_design_is_planted_right(plant):
+    # Every pair of units, in both directions: exactly one of them may import the other.
+    for unit, level in LEVELS.items():
+        for target, other in LEVELS.items():
+            if unit == target:
+                continue
+            file = f"{unit}.py" if level in {0, 3} else f"{unit}/planted.py"
+            lines = [line for line in plant(file, f"import daskls.{target}") if file in line]
+            assert (lines == []) == (other < level), (unit, target)
+        plant(file, "")

@@ -1,0 +1,100 @@
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from daskls.memory import TaskSizes, assign_nbytes, cell_nbytes, leaf_nbytes, model_nbytes
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers.cell import fit_cell
+
+# A projection may exceed the measured peak by this factor, and must never be below it.
+LOOSEST = 2.5
+
+
+def measured_peak(X, codes, spec):
+    """Return the most bytes that numpy held at once while one cell was trained."""
+    weights = np.ones(len(X))
+    report = CellReport(0, 0, 0, 0, 0.0)
+    few = np.arange(20)
+    fit_cell(X[few], few % 2, weights[few], spec, report, (0,))  # compile first
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        fit_cell(X, codes, weights, spec, report, (0,))
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def check_projection(m, d, shares, **options):
+    rng = np.random.default_rng(m + d)
+    X = rng.normal(size=(m, d)).astype(np.float32)
+    codes = rng.choice(len(shares), m, p=shares)
+    # Without a step to take, training holds what it always holds, in no time.
+    spec = SolverSpec(tol=1e9, **options)
+    projected = cell_nbytes(TaskSizes(d, 4, len(shares), 2000, spec), m)
+    peak = measured_peak(X, codes, spec)
+    assert peak <= projected <= LOOSEST * peak, f"projected / peak = {projected / peak:.2f}"
+
+
+ONE = {"C": (1.0,), "gamma": (1.0,)}
+BALANCED = {2: [0.5, 0.5], 3: [0.3, 0.3, 0.4], 5: [0.2] * 5}
+UNEVEN = {5: [0.48, 0.48, 0.02, 0.01, 0.01], 10: [0.45, 0.45] + [0.0125] * 8}
+
+
+@pytest.mark.parametrize("n_classes", BALANCED)
+@pytest.mark.parametrize(("m", "d"), [(400, 2), (400, 300), (1200, 10)])
+def test_cell(m, d, n_classes):
+    check_projection(m, d, BALANCED[n_classes], **ONE)
+
+
+@pytest.mark.parametrize("n_classes", UNEVEN)
+def test_cell_of_two_large_classes_and_some_small_ones(n_classes):
+    check_projection(1200, 10, UNEVEN[n_classes], **ONE)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_cell_with_the_own_grid(n_classes):
+    check_projection(700, 3, BALANCED[n_classes])
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_cell_with_a_refit(n_classes):
+    check_projection(1200, 10, BALANCED[n_classes], refit="cell", **ONE)
+
+
+def test_one_class_in_a_cell_of_a_binary_fit_is_within_the_projection():
+    X = np.random.default_rng(0).normal(size=(400, 300)).astype(np.float32)
+    spec = SolverSpec(**ONE)
+    peak = measured_peak(X, np.zeros(400, int), spec)
+    assert peak <= cell_nbytes(TaskSizes(300, 4, 2, 2000, spec), 400)
+
+
+def test_projections_grow_with_what_they_project():
+    sizes = TaskSizes(10, 4, 2, 2000, SolverSpec())
+    assert cell_nbytes(sizes, 2000) > cell_nbytes(sizes, 1000) > 0
+    for nbytes in (cell_nbytes, leaf_nbytes, assign_nbytes, model_nbytes):
+        wider = TaskSizes(20, 4, 2, 2000, SolverSpec())
+        assert nbytes(wider, 1000) > nbytes(sizes, 1000)
+    # Two float32 matrices are the least that a cell needs.
+    assert cell_nbytes(sizes, 2000) > 2 * 4 * 2000**2
+
+
+def test_a_leaf_trains_one_cell_at_a_time():
+    sizes = TaskSizes(10, 4, 2, 1000, SolverSpec())
+    more = leaf_nbytes(sizes, 8000) - leaf_nbytes(sizes, 1000)
+    assert more < 7 * cell_nbytes(sizes, 1000) / 2
+    assert leaf_nbytes(sizes, 500) < leaf_nbytes(sizes, 1000)
+
+
+def test_a_model_of_support_rows_alone():
+    assert model_nbytes(TaskSizes(7, 8, 4, 2000, SolverSpec()), 100) == 100 * (7 + 3) * 4
+
+
+def test_a_block_is_held_twice_and_routed_by_tiles():
+    sizes = TaskSizes(7, 4, 2, 2000, SolverSpec())
+    row = 7 * 4 + 4 + 8 + 8
+    assert assign_nbytes(sizes, 100) == 2 * 100 * row + 100 * 7 * 8
+    assert assign_nbytes(sizes, 10**6) == 2 * 10**6 * row + 4096 * 7 * 8

@@ -1,0 +1,218 @@
+import inspect
+import math
+import re
+
+import numpy as np
+import pytest
+
+from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes, assign_nbytes, group_nbytes, leaf_nbytes, model_nbytes
+from daskls.plan import MIB, Resources, check_memory, check_sample, plan_bundles, plan_sample
+from daskls.records import SolverSpec
+
+ROOMY = Resources(2, 1 << 40)
+
+
+def sizes_of(n_features=10, cell_size=2000, n_classes=2, **spec):
+    return TaskSizes(n_features, 4, n_classes, cell_size, SolverSpec(**spec))
+
+
+def test_the_sample_depends_on_the_data_and_cell_size_alone():
+    # Workers, memory and blocks are not even asked for: they cannot change a cell.
+    assert list(inspect.signature(plan_sample).parameters) == ["n_rows", "n_features", "cell_size"]
+
+
+@pytest.mark.parametrize("cell_size", [2, 100, 2000, 50_000])
+@pytest.mark.parametrize("n_features", [1, 28, 784])
+@pytest.mark.parametrize("n_rows", [1, 999, 30_000, 65_537, 300_000, 10**7, 10**9])
+def test_sample_and_leaves_fit_each_other(n_rows, n_features, cell_size):
+    plan = plan_sample(n_rows, n_features, cell_size)
+    assert plan == plan_sample(n_rows, n_features, cell_size)
+    assert 1 <= plan.n_sample <= n_rows
+    # Small cells share leaves, or the sample would grow as they shrink.
+    assert 1 <= plan.leaf_rows <= max(8 * cell_size, 2**14)
+    if plan.n_sample == n_rows and plan.leaf_rows == cell_size:
+        assert plan.max_sampled_rows == cell_size
+        return
+    # Where all rows fit 64 MiB in float64 they are all sampled.
+    assert n_rows > 2**16 or 8 * n_rows * n_features > 2**26
+    share = plan.n_sample / n_rows
+    assert plan.max_sampled_rows <= max(plan.leaf_rows * share, 1)
+    assert plan.max_sampled_rows > plan.leaf_rows * share - 1
+    # The sample tells each leaf's size to about 1 / sqrt(256).
+    n_leaves = math.ceil(n_rows / plan.leaf_rows)
+    assert plan.n_sample >= min(n_rows, 256 * n_leaves)
+
+
+@pytest.mark.parametrize("cell_size", [2, 30, 100, 2000])
+def test_the_sample_is_a_small_part_of_many_rows(cell_size):
+    assert plan_sample(10**7, 28, cell_size).n_sample < 0.02 * 10**7
+
+
+def test_a_sample_too_large_for_the_client_is_refused():
+    sizes = sizes_of(n_features=784)
+    sampling = plan_sample(10**7, 784, 2000)
+    check_sample(sampling, sizes, 2**40)
+    with pytest.raises(
+        MemoryPlanError, match=r"on the client but 512 MiB are free; raise cell_size"
+    ):
+        check_sample(sampling, sizes, 2**29)
+
+
+def test_few_wide_rows_need_no_scatter_matrix():
+    sizes = sizes_of(n_features=20_000)
+    check_memory(sizes, 200, 200, 200, Resources(1, 2**29), at="expected")
+
+
+def test_a_leaf_keeps_two_standard_deviations_below_whole_cells():
+    plan = plan_sample(10**7, 28, 2000)
+    sampled_a_leaf = plan.n_sample * plan.leaf_rows / 10**7
+    assert plan.leaf_rows * (1 + 2 / math.sqrt(sampled_a_leaf)) <= 8 * 2000
+    assert plan.leaf_rows > 0.8 * 8 * 2000
+
+
+def random_leaves(seed, n_leaves=60):
+    rng = np.random.default_rng(seed)
+    return rng.integers(1, 9000, n_leaves).tolist(), (rng.random(n_leaves) < 0.3).tolist()
+
+
+def check_bundles(plan, sizes, leaf_rows, done):
+    """Check that the bundles hold every open leaf once, and what they say of themselves."""
+    held = []
+    for bundle in plan.bundles:
+        leaves = range(bundle.first_leaf, bundle.last_leaf + 1)
+        assert len(leaves) >= 1
+        held += leaves
+        rows = [leaf_rows[leaf] for leaf in leaves]
+        assert bundle.n_rows == sum(rows)
+        largest = max(leaf_nbytes(sizes, n) for n in rows)
+        assert bundle.nbytes == model_nbytes(sizes, sum(rows)) + largest
+    assert sorted(held) == [leaf for leaf, is_done in enumerate(done) if not is_done]
+    costs = [bundle.cost for bundle in plan.bundles]
+    assert costs == sorted(costs, reverse=True)
+    assert plan.peak_nbytes == max((bundle.nbytes for bundle in plan.bundles), default=0)
+
+
+@pytest.mark.parametrize("n_slots", [1, 2, 50])
+@pytest.mark.parametrize("seed", range(5))
+def test_bundles_hold_every_open_leaf_once(seed, n_slots):
+    leaf_rows, done = random_leaves(seed)
+    sizes = sizes_of()
+    plan = plan_bundles(sizes, leaf_rows, done, Resources(n_slots, 1 << 40))
+    check_bundles(plan, sizes, leaf_rows, done)
+    total = sum(bundle.cost for bundle in plan.bundles)
+    for bundle in plan.bundles:
+        # One bundle never keeps the others waiting, unless it is a single leaf.
+        assert bundle.first_leaf == bundle.last_leaf or bundle.cost <= total / (16 * n_slots)
+
+
+def test_fewer_bundles_for_fewer_slots():
+    leaf_rows = [1500] * 400
+    counts = [
+        len(plan_bundles(sizes_of(), leaf_rows, [False] * 400, Resources(n, 1 << 40)).bundles)
+        for n in (1, 4, 100)
+    ]
+    assert counts[0] < counts[1] < counts[2] == 400
+
+
+def test_bundles_stay_within_memory():
+    leaf_rows, done = [1500] * 300, [False] * 300
+    sizes = sizes_of(n_features=500)
+    limit = leaf_nbytes(sizes, 1500) + 3 * model_nbytes(sizes, 1500)
+    plan = plan_bundles(sizes, leaf_rows, done, Resources(1, limit))
+    check_bundles(plan, sizes, leaf_rows, done)
+    assert plan.peak_nbytes <= limit
+    roomy = plan_bundles(sizes, leaf_rows, done, Resources(1, 1 << 40))
+    assert roomy.peak_nbytes > limit
+    assert len(roomy.bundles) < len(plan.bundles)
+
+
+def test_bundle_costs_follow_the_squares_of_cells():
+    plan = plan_bundles(sizes_of(), [1000, 2000, 8000], [False] * 3, ROOMY)
+    assert {b.n_rows: b.cost for b in plan.bundles} == {
+        1000: 1000**2,
+        2000: 2000**2,
+        8000: 4 * 2000**2,
+    }
+
+
+def test_nothing_left_to_do():
+    assert plan_bundles(sizes_of(), [5, 6], [True, True], ROOMY).bundles == ()
+    assert plan_bundles(sizes_of(), [], [], ROOMY).peak_nbytes == 0
+
+
+def test_empty_leaves_are_trained_too():
+    sizes = sizes_of()
+    plan = plan_bundles(sizes, [0, 0, 30], [False] * 3, ROOMY)
+    check_bundles(plan, sizes, [0, 0, 30], [False] * 3)
+
+
+def test_what_fits_is_not_refused():
+    sizes = sizes_of()
+    needed = max(group_nbytes(sizes, 14_000), assign_nbytes(sizes, 100_000))
+    check_memory(sizes, 10**7, 14_000, 100_000, Resources(2, needed), at="expected")
+    with pytest.raises(MemoryPlanError):
+        check_memory(sizes, 10**7, 14_000, 100_000, Resources(2, needed - 1), at="expected")
+
+
+@pytest.mark.parametrize("n_features", [2, 100, 784])
+@pytest.mark.parametrize("block_rows", [500, 20_000, 1_000_000])
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.9])
+def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
+    sizes = sizes_of(n_features)
+    limit = int(share * assign_nbytes(sizes, block_rows))
+    with pytest.raises(MemoryPlanError, match="rechunk X in blocks") as caught:
+        check_memory(sizes, 10**6, 1, block_rows, Resources(1, limit), at="expected")
+    message = str(caught.value)
+    assert f"{block_rows} rows" in message
+    assert f"{limit / MIB:.0f} MiB" in message
+    assert f"{assign_nbytes(sizes, block_rows) / MIB:.0f} MiB" in message
+    advised = int(re.search(r"at most (\d+) rows", message).group(1))
+    assert assign_nbytes(sizes, advised) <= limit
+    # Nor does the advice ask for much more than is needed.
+    assert assign_nbytes(sizes, 2 * advised) > limit
+
+
+def refused_cell_size(sizes, n_rows, leaf_rows, limit):
+    """Return the cell_size that the refusal advises."""
+    with pytest.raises(MemoryPlanError, match="lower cell_size") as caught:
+        check_memory(sizes, n_rows, leaf_rows, 1, Resources(1, limit), at="in leaf 3")
+    message = str(caught.value)
+    assert f"{leaf_rows} rows in leaf 3" in message
+    assert f"cells of up to {sizes.cell_size}" in message
+    assert f"{limit / MIB:.0f} MiB" in message
+    assert f"{group_nbytes(sizes, leaf_rows) / MIB:.0f} MiB" in message
+    advised = re.search(r"cell_size to about (\d+)", message)
+    return advised and int(advised.group(1))
+
+
+@pytest.mark.parametrize("n_features", [2, 100, 784])
+@pytest.mark.parametrize("n_rows", [30_000, 250_000, 500_000, 10**7])
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.9])
+def test_a_smaller_cell_size_as_advised_fits(share, n_rows, n_features):
+    sizes = sizes_of(n_features, cell_size=4000)
+    leaf_rows = plan_sample(n_rows, n_features, 4000).leaf_rows
+    limit = int(share * group_nbytes(sizes, leaf_rows))
+    advised = refused_cell_size(sizes, n_rows, leaf_rows, limit)
+    if advised is None:
+        # No number is named only where none would do: leaves do not shrink for ever.
+        for size in (2000, 1000, 500, 250, 125, 62, 31, 15, 7, 3):
+            rows_then = plan_sample(n_rows, n_features, size).leaf_rows
+            assert group_nbytes(sizes_of(n_features, cell_size=size), rows_then) > limit
+        return
+    # Who follows it gets the leaves of that cell_size, not the same leaves shrunk.
+    smaller = sizes_of(n_features, cell_size=advised)
+    rows_then = plan_sample(n_rows, n_features, advised).leaf_rows
+    check_memory(smaller, n_rows, rows_then, 1, Resources(1, limit), at="expected")
+
+
+def test_no_cell_size_is_named_where_none_fits():
+    # Not even the rows of one cell of a single row fit, though a block of one row does.
+    sizes = sizes_of(n_features=10**6)
+    with pytest.raises(MemoryPlanError, match="; lower cell_size, or give each worker"):
+        check_memory(sizes, 4000, 4000, 1, Resources(1, assign_nbytes(sizes, 1)), at="expected")
+
+
+def test_large_sizes_are_told_in_gib():
+    with pytest.raises(MemoryPlanError, match=r"\d+\.\d GiB"):
+        check_memory(sizes_of(cell_size=10**5), 10**6, 10**5, 1, Resources(1, 10**9), at="expected")
