@@ -3,13 +3,18 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
+BENCH = .venv-bench
+BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
+BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test lint types nojit examples check clean
+.PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
 	@echo "make test      run the tests"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
+	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m"
+	@echo "               measure again, into benchmarks/results; what was measured is kept: see each script"
 	@echo "make clean     remove the virtual environment and build outputs"
 
 $(READY): pyproject.toml
@@ -39,5 +44,28 @@ examples: $(READY)
 
 check: test lint types nojit examples
 
+# A peer that cannot be installed here costs its row of the tables, no more. liquidSVM is built on this machine by its
+# own setup.py, which needs an old setuptools.
+$(BENCH_READY): pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[benchmarks]" "setuptools<81" wheel
+	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation liquidSVM
+	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check scikit-learn-intelex
+	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check thundersvm-cpu
+	touch $(BENCH_READY)
+
+bench-startup: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/startup.py
+
+bench-solver: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/bench_solver.py
+
+# The real sets are read from the folder that DASKLS_DATA names.
+bench-covtype: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/bench_covtype.py
+
+bench-10m: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/bench_10m.py
+
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

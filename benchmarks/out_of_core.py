@@ -66,12 +66,20 @@ class TaskCounter(SchedulerPlugin):
         self.n_done += start == "processing" and finish == "memory"
 
 
+def written(folder: Path, n: int, random_state: int = 0) -> Path:
+    """Return a data set of n rows; one that was written whole is there already."""
+    data = folder / f"noisy28-{n}-{random_state}.zarr"
+    if not data.exists():
+        part = data.with_suffix(".part")
+        write("noisy28", part, n, random_state=random_state, overwrite=True)
+        part.rename(data)
+    return data
+
+
 def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
     folder = Path(sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp())
-    data = folder / f"noisy28-{n}.zarr"
-    if not data.exists():
-        write("noisy28", data, n)
+    data = written(folder, n)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="2GiB") as cluster,
         Client(cluster),

@@ -32,21 +32,28 @@ HEADER = (
 
 def scaled(name: str) -> tuple[np.ndarray, ...]:
     data = covtype_split() if name == "covtype" else load_real(name)
-    low = np.minimum(data.X.min(axis=0), data.X_test.min(axis=0)).astype(float)
-    width = np.maximum(data.X.max(axis=0), data.X_test.max(axis=0)) - low
-    width[width == 0] = 1
-    X, X_test = (((part - low) / width).astype(np.float32) for part in (data.X, data.X_test))
+    X, X_test = to_unit(data.X, data.X_test)
     return X, data.y, X_test, data.y_test
+
+
+def to_unit(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Scale each feature to [0, 1] by its least and largest value among all rows."""
+    low = np.minimum(X.min(axis=0), X_test.min(axis=0)).astype(float)
+    width = np.maximum(X.max(axis=0), X_test.max(axis=0)) - low
+    width[width == 0] = 1
+    return tuple(((part - low) / width).astype(np.float32) for part in (X, X_test))
+
+
+def write_set(path: Path, X: np.ndarray, y: np.ndarray) -> None:
+    classes, codes = np.unique(y, return_inverse=True)
+    with DatasetWriter(path, X.shape[1], "float32", classes=classes.tolist()) as writer:
+        writer.append(X, codes)
 
 
 def run(name: str, folder: Path, cell_size: int = 2000) -> str:
     X, y, X_test, y_test = scaled(name)
-    for part, rows, labels in (("train", X, y), ("test", X_test, y_test)):
-        classes, codes = np.unique(labels, return_inverse=True)
-        with DatasetWriter(
-            folder / f"{name}-{part}.zarr", X.shape[1], "float32", classes=classes.tolist()
-        ) as writer:
-            writer.append(rows, codes)
+    write_set(folder / f"{name}-train.zarr", X, y)
+    write_set(folder / f"{name}-test.zarr", X_test, y_test)
     n, n_test = len(X), len(X_test)
     del X, X_test
     model = VoronoiSVC(cell_size=cell_size, random_state=0, store=folder / f"{name}.model")

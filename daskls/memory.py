@@ -48,9 +48,21 @@ def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     matrices = 2 * m * m * F4
     # Two large classes may hold nearly the whole cell; their held-out rows are gathered too.
     pairs = int(m * m * F4 * (1 + 1 / sizes.spec.cv)) if k > 2 else 0
-    solutions = sizes.spec.cv * sizes.spec.n_costs * m * (k - 1) * F4
+    solutions = _n_solutions(sizes.spec) * m * (k - 1) * F4
+    # One pair's solutions of the width before, stacked, and their products with the kernel matrix.
+    products = 2 * sizes.spec.cv * (sizes.spec.n_costs + 1) * m * F4
     ballots = sizes.spec.n_costs * 2 * m * k * F8 + 2 * sizes.spec.n_costs * m * F4
-    return copies + panel + matrices + pairs + solutions + ballots
+    return copies + panel + matrices + pairs + solutions + products + ballots
+
+
+def _n_solutions(spec: SolverSpec) -> int:
+    """Return how many solutions of a pair are held at once.
+
+    Two widths and the best so far; in a race also the two folds of its first round, at every
+    combination.
+    """
+    held = 3 * spec.cv * spec.n_costs
+    return held + 2 * spec.n_gammas * spec.n_costs if spec.search == "race" else held
 
 
 def model_nbytes(sizes: TaskSizes, n_rows: int) -> int:

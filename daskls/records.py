@@ -1,6 +1,8 @@
 """Frozen records that cross layers. They hold numbers and small arrays, never a data set."""
 
+from bisect import bisect_right
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ __all__ = [
     "BundleReport",
     "CellReport",
     "FloatArray",
+    "Forest",
     "IntArray",
     "KernelSpec",
     "LocalModel",
@@ -41,7 +44,9 @@ class KernelSpec:
 class SolverSpec:
     """What every cell is trained with.
 
-    ``C`` and ``gamma`` are candidate values, or None for the method's own grid.
+    ``C`` and ``gamma`` are candidate values, or None for the method's own grid. ``search`` says
+    whether combinations that are beaten beyond doubt leave early. ``clipped_gap`` says which
+    duality gap ``tol`` is for: that of decision values clipped to [-1, 1], or the plain one.
     """
 
     kernel: KernelName = "rbf"
@@ -52,19 +57,29 @@ class SolverSpec:
     cv: int = 5
     tol: float = 1e-3
     refit: Literal["folds", "cell"] = "folds"
+    search: Literal["race", "full"] = "race"
+    fit_intercept: bool = False
+    clipped_gap: bool = True
 
     @property
     def n_costs(self) -> int:
         """The number of candidate values of C."""
         return N_GRID if self.C is None else len(self.C)
 
+    @property
+    def n_gammas(self) -> int:
+        """The number of candidate values of gamma."""
+        if self.gamma is not None:
+            return len(self.gamma)
+        return N_GRID if self.kernel == "rbf" else 1
+
 
 @dataclass(frozen=True)
 class CellReport:
     """One row of `fit_report_`: what the training of one cell did.
 
-    ``edge`` names the grid axes on whose edge the choice lies. ``n_at_limit`` counts the solves
-    that ended without reaching ``tol``.
+    ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
+    lies. ``n_at_limit`` counts the solves that ended without reaching ``tol``.
     """
 
     cell: int
@@ -81,6 +96,7 @@ class CellReport:
     n_trained: int = 0
     edge: str = ""
     seconds: float = 0.0
+    partition: int = 0
 
     @classmethod
     def dtype(cls) -> np.dtype[Any]:
@@ -105,6 +121,7 @@ class LocalModel:
         has one coefficient for each other class present, in increasing order of that class.
     classes : int32 array, shape (k,). Codes of the classes present, increasing. One: a constant.
     class_ptr : int64 array, shape (k + 1,). Class i owns ``rows[class_ptr[i]:class_ptr[i + 1]]``.
+    intercepts : float64 array, shape (k (k - 1) / 2,). Of each pair of classes, 0 without offset.
     kernel : KernelSpec
     report : CellReport
     """
@@ -114,6 +131,7 @@ class LocalModel:
     coef: FloatArray
     classes: IntArray
     class_ptr: IntArray
+    intercepts: FloatArray
     kernel: KernelSpec
     report: CellReport
 
@@ -168,3 +186,36 @@ class Tree:
     def n_leaves(self) -> int:
         """The number of leaves: one more than the nodes, as every node has two children."""
         return len(self.thresholds) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Independent partitions of the same space, around one center.
+
+    Leaves are numbered through all of them: those of a partition follow the last one's.
+
+    Attributes
+    ----------
+    trees : tuple of Tree, one a partition
+    """
+
+    trees: tuple[Tree, ...]
+
+    @property
+    def center(self) -> FloatArray:
+        """The center of every tree, float64 (d,)."""
+        return self.trees[0].center
+
+    @property
+    def first_leaves(self) -> list[int]:
+        """The number of each partition's first leaf; the number of all leaves last."""
+        return [0, *accumulate(tree.n_leaves for tree in self.trees)]
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves of all partitions."""
+        return self.first_leaves[-1]
+
+    def partition_of(self, leaf: int) -> int:
+        """Return the partition of a leaf."""
+        return bisect_right(self.first_leaves, leaf) - 1

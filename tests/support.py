@@ -64,11 +64,12 @@ def model_bits(model):
     """Return everything a model holds, name by name, as bytes; not the seconds, nor the bundles."""
     reader = ModelReader(path_of(model))
     bits = {"fingerprint": reader.fingerprint, "n_cells": reader.n_cells}
-    for name in ("center", "directions", "thresholds", "children"):
-        bits[f"tree {name}"] = as_bytes(getattr(reader.tree, name))
+    for i, tree in enumerate(reader.forest.trees):
+        for name in ("center", "directions", "thresholds", "children"):
+            bits[f"tree{i or ''} {name}"] = as_bytes(getattr(tree, name))
     for cell in range(reader.n_cells):
         local = reader.read_cell(cell)
-        for name in ("center", "rows", "coef", "classes", "class_ptr"):
+        for name in ("center", "rows", "coef", "intercepts", "classes", "class_ptr"):
             bits[f"cell {cell} {name}"] = as_bytes(getattr(local, name))
         bits[f"cell {cell} kernel"] = repr(local.kernel)
     for name in reader.report.dtype.names:
@@ -98,7 +99,7 @@ def n_bundles(model):
 
 REPORT_FIELDS = (
     *("cell", "leaf", "n_rows", "n_classes", "radius", "C", "gamma", "validation_error"),
-    *("n_steps", "n_at_limit", "n_support", "n_trained", "edge", "seconds"),
+    *("n_steps", "n_at_limit", "n_support", "n_trained", "edge", "seconds", "partition"),
 )
 
 
@@ -117,7 +118,7 @@ class SlowModel:
     def _cells(bundle):
         """Return the cells of a bundle, one dict each, in order."""
         arrays = {name: array[...] for name, array in bundle.arrays()}
-        cells, at_class, at_row, at_coef = [], 0, 0, 0
+        cells, at_class, at_row, at_coef, at_pair = [], 0, 0, 0, 0
         for i, values in enumerate(bundle.attrs["report"]):
             report = dict(zip(REPORT_FIELDS, values, strict=True))
             k = report["n_classes"] if report["n_support"] else 1
@@ -130,26 +131,33 @@ class SlowModel:
                     "center": arrays["center"][i].astype(float),
                     "rows": arrays["rows"][at_row : at_row + s].astype(float),
                     "coef": coef.reshape(k - 1, s) if s else None,
+                    "intercepts": arrays["intercepts"][at_pair : at_pair + k * (k - 1) // 2],
                     "classes": arrays["classes"][at_class : at_class + k].tolist(),
                     "ptr": [0, *np.cumsum(counts).tolist()],
                     "gamma": report["gamma"],
                 }
             )
             at_class, at_row, at_coef = at_class + k, at_row + s, at_coef + s * (k - 1)
+            at_pair += k * (k - 1) // 2
         return cells
 
-    def walk(self, row):
-        """Return the cell of a row."""
-        tree = self.index
-        if len(tree["thresholds"]) == 0:
-            return 0
-        return naive.walk(
-            row, tree["center"], tree["directions"], tree["thresholds"], tree["children"]
-        )
+    @property
+    def n_partitions(self):
+        return len(self.index["n_nodes"])
 
-    def pairs(self, row):
+    def walk(self, row, partition=0):
+        """Return the cell of a row in one partition."""
+        n_before, n_nodes = (self.index["n_nodes"][i].sum() for i in (slice(partition), partition))
+        first_cell = int(n_before) + partition
+        if n_nodes == 0:
+            return first_cell
+        nodes = slice(n_before, n_before + n_nodes)
+        arrays = (self.index[name][nodes] for name in ("directions", "thresholds", "children"))
+        return first_cell + naive.walk(row, self.index["center"], *arrays)
+
+    def pairs(self, row, partition=0):
         """Return the classes of a row's cell and the decision of each pair of them."""
-        cell = self.cells[self.walk(row)]
+        cell = self.cells[self.walk(row, partition)]
         if cell["coef"] is None:
             return cell["classes"], []
         spec = self.meta["spec"]
@@ -158,10 +166,13 @@ class SlowModel:
             [query], cell["rows"], spec["kernel"], cell["gamma"] or 1.0, spec["degree"],
             spec["coef0"],
         )  # fmt: skip
-        return cell["classes"], naive.pair_decisions(K, cell["coef"], cell["ptr"])[0].tolist()
+        decisions = naive.pair_decisions(K, cell["coef"], cell["ptr"])[0] + cell["intercepts"]
+        return cell["classes"], decisions.tolist()
 
     def scores(self, row):
         """Return one row's decision value, or one score a class."""
+        if self.n_partitions > 1:
+            return self.mean_scores(row)
         labels = self.meta["classes"]["values"]
         classes, decisions = self.pairs(row)
         if len(labels) == 2:
@@ -177,6 +188,30 @@ class SlowModel:
             squeezed = confidence[i] / (3 * (abs(confidence[i]) + 1))
             scores[code] = votes[i] + squeezed if len(classes) > 1 else 1.0
         return scores
+
+    def clipped(self, row, partition):
+        """Return one partition's clipped decision of every pair of the model's classes."""
+        classes, decisions = self.pairs(row, partition)
+        own = dict(zip(itertools.combinations(classes, 2), decisions, strict=True))
+        values = {}
+        for a, b in itertools.combinations(range(len(self.meta["classes"]["values"])), 2):
+            one_sided = (b in classes) - (a in classes)
+            values[a, b] = min(max(own.get((a, b), one_sided), -1.0), 1.0)
+        return values
+
+    def mean_scores(self, row):
+        """Return one row's decision value, or one score a class, of several partitions."""
+        parts = [self.clipped(row, p) for p in range(self.n_partitions)]
+        means = {pair: math.fsum(p[pair] for p in parts) / len(parts) for pair in parts[0]}
+        if len(means) == 1:
+            return means[0, 1]
+        n_classes = len(self.meta["classes"]["values"])
+        votes, confidence = [0] * n_classes, [0.0] * n_classes
+        for (a, b), value in means.items():
+            votes[b if value > 0 else a] += 1
+            confidence[b] += value
+            confidence[a] -= value
+        return [v + c / (3 * (abs(c) + 1)) for v, c in zip(votes, confidence, strict=True)]
 
 
 # Counting

@@ -78,6 +78,17 @@ def test_fit_prints_a_summary(folder, data):
     assert "100.00 % of the cells" in result.stdout
 
 
+def test_several_partitions_are_fitted_and_described(folder, data):
+    path = folder / "partitions.zarr"
+    printed = run("fit", data, path, *SMALL, "--n-partitions", "2", *HERE).stdout
+    n_cells = daskls.load(path).n_cells_
+    assert daskls.load(path).n_partitions == 2
+    for text in (printed, run("info", path).stdout):
+        lines = [line.split() for line in text.splitlines()]
+        assert ["rows", f"{N_ROWS:,}"] in lines
+        assert ["cells", str(n_cells), "of", "2", "partitions"] in lines
+
+
 def test_error_is_weighted_by_rows_and_counts_cells_of_one_class():
     report = np.array(
         [
@@ -221,6 +232,7 @@ BAD_ARGUMENTS = {
     "missing argument": ("fit", "x"),
     "no such option": ("fit", "x", "y", "--cellsize", "3"),
     "value out of range": ("fit", "x", "y", "--cell-size", "1"),
+    "no partition": ("fit", "x", "y", "--n-partitions", "0"),
     "no such method": ("fit", "x", "y", "--method", "magic"),
     "data that is not there": ("fit", "nowhere.zarr", "m.zarr"),
     "a model that is not there": ("predict", "nowhere.zarr", "x", "out.zarr"),

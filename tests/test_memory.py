@@ -4,9 +4,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from daskls.graph import regroup
 from daskls.memory import TaskSizes, assign_nbytes, cell_nbytes, leaf_nbytes, model_nbytes
-from daskls.records import CellReport, SolverSpec
+from daskls.partition.grow import grow_tree
+from daskls.records import CellReport, Forest, SolverSpec
 from daskls.solvers.cell import fit_cell
+from daskls.store.exchange import Exchange
 
 # A projection may exceed the measured peak by this factor, and must never be below it.
 LOOSEST = 2.5
@@ -70,6 +73,34 @@ def test_one_class_in_a_cell_of_a_binary_fit_is_within_the_projection():
     spec = SolverSpec(**ONE)
     peak = measured_peak(X, np.zeros(400, int), spec)
     assert peak <= cell_nbytes(TaskSizes(300, 4, 2, 2000, spec), 400)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 4])
+@pytest.mark.parametrize("d", [10, 100])
+def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_path, monkeypatch):
+    n_rows = 20_000
+    X = np.random.default_rng(0).random((n_rows, d), dtype="f4")
+    y = np.zeros((n_rows, 1), np.int32)
+    trees = [grow_tree(X[:200], 50, np.zeros(d), (seed,)) for seed in range(n_partitions)]
+    forest = Forest(tuple(trees))
+    monkeypatch.setattr(regroup, "load_trunks", lambda *_: forest)
+    exchange = Exchange(str(tmp_path), 1, forest.n_leaves, d, "<f4", n_partitions)
+    block_info = {0: {"chunk-location": (0, 0), "array-location": [(0, n_rows), (0, d)]}}
+    # The first run compiles.
+    for _ in range(2):
+        exchange.delete()
+        exchange.create()
+        gc.collect()
+        tracemalloc.start()
+        regroup.assign_block(
+            X, y, None, root="", fingerprint="", exchange=exchange, labels=np.arange(2),
+            class_weight=np.ones(2), first_kept=np.array([0, n_rows]), block_info=block_info,
+        )  # fmt: skip
+        peak = X.nbytes + y.nbytes + tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    projected = assign_nbytes(TaskSizes(d, 4, 2, 2000, SolverSpec()), n_rows)
+    assert peak <= projected <= LOOSEST * peak, f"projected / peak = {projected / peak:.2f}"
+    assert exchange.stack_manifest().sum() == n_partitions * n_rows
 
 
 def test_projections_grow_with_what_they_project():

@@ -22,6 +22,13 @@ class Kernel(StrEnum):
     POLY = "poly"
 
 
+class Search(StrEnum):
+    """Which combinations of C and gamma see every fold."""
+
+    RACE = "race"
+    FULL = "full"
+
+
 class Refit(StrEnum):
     """What answers after the selection."""
 
@@ -50,9 +57,18 @@ def fit(
     coef0: Annotated[float, typer.Option(min=0, help="Of the poly kernel.")] = 0.0,
     cv: Annotated[int, typer.Option(min=2, help="Folds in each cell.")] = 5,
     tol: Annotated[float, typer.Option(help="Duality gap at the end, over C x rows.")] = 1e-3,
+    fit_intercept: Annotated[
+        bool, typer.Option("--fit-intercept", help="Give every local SVM an offset.")
+    ] = False,
+    search: Annotated[
+        Search, typer.Option(help="Let beaten combinations go early, or train all on all folds.")
+    ] = Search.RACE,
     refit: Annotated[
         Refit, typer.Option(help="Answer with the mean of the fold models, or one of the cell.")
     ] = Refit.FOLDS,
+    n_partitions: Annotated[
+        int, typer.Option(min=1, help="Partitions of space whose answers are averaged.")
+    ] = 1,
     class_weight: Annotated[
         str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
     ] = None,
@@ -82,7 +98,10 @@ def fit(
         "coef0": coef0,
         "cv": cv,
         "tol": tol,
+        "fit_intercept": fit_intercept,
+        "search": search.value,
         "refit": refit.value,
+        "n_partitions": n_partitions,
         "class_weight": parse_class_weight(class_weight, dataset.classes),
         "random_state": random_state,
     }
@@ -98,15 +117,15 @@ def fit(
 
 def _print_summary(estimator: Any, path: str, seconds: float) -> None:
     """Print what a finished fit came to."""
-    from daskls.cli.info import count_nbytes
+    from daskls.cli.info import count_nbytes, format_cells
 
     report = estimator.fit_report_
     edges = report.edge != ""
     print_pairs(
         f"{type(estimator).__name__}: {path}",
         [
-            ("rows", format_number(report.n_rows.sum())),
-            ("cells", format_number(len(report))),
+            ("rows", format_number(report.n_rows[report.partition == 0].sum())),
+            ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
             ("mean validation error", format_error(report)),
             ("choice on a grid edge", f"{format_share(edges.mean())} of the cells"),

@@ -15,7 +15,7 @@ from daskls.cli.tables import (
     print_table,
 )
 
-__all__ = ["count_nbytes", "info"]
+__all__ = ["count_nbytes", "format_cells", "info"]
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
@@ -79,7 +79,7 @@ def _shown(classes: list[Any]) -> str:
 
 def _print_unfinished(root: Any) -> None:
     """Print how far a fit came that was stopped."""
-    from daskls.store.layout import read_tree
+    from daskls.store.layout import read_forest
     from daskls.store.models import finished_bundles
 
     attributes = root.attributes
@@ -88,7 +88,9 @@ def _print_unfinished(root: Any) -> None:
     state = "unfinished: space is not cut yet"
     if partition is not None and partition.attrs.get("complete", False):
         done = sum(last - first + 1 for first, last in finished_bundles(root.path))
-        state = f"unfinished: {done} of {read_tree(partition).n_leaves} groups of cells are trained"
+        state = (
+            f"unfinished: {done} of {read_forest(partition).n_leaves} groups of cells are trained"
+        )
     print_pairs(
         f"Model {root.path}",
         [
@@ -130,7 +132,7 @@ def _print_model(path: str) -> None:
             ("rows", format_number(meta["n_rows"])),
             ("features", meta["n_features"]),
             ("classes", _shown(meta["classes"]["values"])),
-            ("cells", format_number(reader.n_cells)),
+            ("cells", format_cells(report)),
             ("cells of one class", format_number((report.n_trained == 0).sum())),
             ("support rows", format_number(report.n_support.sum())),
             ("bytes", format_nbytes(count_nbytes(path))),
@@ -139,6 +141,13 @@ def _print_model(path: str) -> None:
         ],
     )
     _print_quantiles(report)
+
+
+def format_cells(report: Any) -> str:
+    """Return the number of cells, and of the partitions that they belong to if there are more."""
+    n_partitions = int(report.partition.max()) + 1
+    cells = format_number(len(report))
+    return f"{cells} of {n_partitions} partitions" if n_partitions > 1 else cells
 
 
 def _edges(report: Any) -> str:

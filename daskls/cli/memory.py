@@ -1,6 +1,7 @@
 """The peak memory of this process and its children, each page that they share counted once."""
 
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -36,10 +37,12 @@ class PeakMemory:
     Attributes
     ----------
     start_nbytes, peak_nbytes : int. At the beginning, and the most that was seen.
+    sampling_cpu_s : float. What the sampling itself took so far.
     """
 
     def __enter__(self) -> Self:
         self.start_nbytes = self.peak_nbytes = tree_nbytes()
+        self.sampling_cpu_s = 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="daskls-memory", daemon=True)
         self._thread.start()
@@ -48,6 +51,7 @@ class PeakMemory:
     def _sample(self) -> None:
         while not self._stopped.wait(INTERVAL_S):
             self.peak_nbytes = max(self.peak_nbytes, tree_nbytes())
+            self.sampling_cpu_s = time.thread_time()
 
     def __exit__(
         self,

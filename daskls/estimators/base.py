@@ -128,6 +128,12 @@ class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores : array (n,) for two classes, positive for ``classes_[1]``; else (n, n_classes),
             one-vs-one votes with summed confidences as in scikit-learn, -1 for a class that has
             no row in the cell. NumPy for NumPy, else a lazy Dask array.
+
+        Notes
+        -----
+        With several partitions the decision values of each pair of classes are clipped to [-1, 1]
+        and averaged; two classes give that mean, more give the votes of the means. A cell of one
+        class of a pair counts as 1 for it, a cell of neither as 0.
         """
         return self._answer(X, None)
 

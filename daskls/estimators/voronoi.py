@@ -14,7 +14,6 @@ from daskls.estimators.base import LocalClassifier
 from daskls.estimators.console import progress_bars
 from daskls.estimators.inputs import candidates, check_input, draw_seed, saved_params
 from daskls.estimators.store import open_store
-from daskls.graph.fit import run_fit
 from daskls.graph.identity import FitRequest
 from daskls.graph.rows import open_rows
 from daskls.records import SolverSpec
@@ -29,7 +28,7 @@ class VoronoiSVC(LocalClassifier):
     """Local SVMs on a spatial partition: every cell its own cross-validated SVM.
 
     Space is cut into cells of at most ``cell_size`` training rows. In each, a hinge-loss SVM
-    without offset is selected from a grid of C and gamma by cross-validation. A row is answered
+    is selected from a grid of C and gamma by cross-validation. A row is answered
     by the cell it lies in. Time grows linearly with the number of rows, memory does not grow.
 
     Parameters
@@ -51,11 +50,26 @@ class VoronoiSVC(LocalClassifier):
     degree : int, >= 1, default 3. Of "poly".
     coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.
     cv : int, >= 2, default 5. Stratified folds in each cell.
+    fit_intercept : bool, default False
+        Give every local SVM an offset, as scikit-learn's SVC has.
     tol : float, > 0, default 1e-3
-        A solver stops when its duality gap is at most tol x C x m.
+        A solver stops when its duality gap is at most tol x C x m: in the search the gap of
+        decision values clipped to [-1, 1], in ``refit="cell"`` the plain one.
+    search : "race" or "full", default "race"
+        "race": all combinations of C and gamma are trained on two folds; those that the best one
+        has not beaten beyond doubt (3 standard deviations, on the same rows) on the others too.
+        With two classes a line of C values ends where its error has worsened beyond doubt.
+        "full": every combination on every fold.
     refit : "folds" or "cell", default "folds"
         Answer with the mean of the selected fold models, or with one model trained on the whole
         cell at the selected lambda (a given C is used unchanged).
+    n_partitions : int, >= 1, default 1
+        Space is cut this many times, each time elsewhere, and the partitions' decision functions,
+        clipped to [-1, 1], are averaged: what one partition cuts apart lies together in another.
+        For more than two classes those of each pair of classes are averaged before they vote. X
+        is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
+        The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
+        and differ in their folds only.
     class_weight : dict, "balanced" or None. Multiplies C by class; "balanced" uses the counts of
         the whole data.
     store : path or None
@@ -70,10 +84,10 @@ class VoronoiSVC(LocalClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
-    n_cells_ : int
+    n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). Rows, classes, C, gamma, validation error, steps,
-        support rows, seconds of each cell, and which grid edges its choice lies on.
+        support rows, seconds of each cell, which grid edges its choice lies on, its partition.
 
     References
     ----------
@@ -106,8 +120,11 @@ class VoronoiSVC(LocalClassifier):
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
+        "fit_intercept": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "search": [StrOptions({"race", "full"})],
         "refit": [StrOptions({"folds", "cell"})],
+        "n_partitions": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "store": [str, os.PathLike, None],
         "client": "no_validation",
@@ -125,8 +142,11 @@ class VoronoiSVC(LocalClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         cv: int = 5,
+        fit_intercept: bool = False,
         tol: float = 1e-3,
+        search: Literal["race", "full"] = "race",
         refit: Literal["folds", "cell"] = "folds",
+        n_partitions: int = 1,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
@@ -140,8 +160,11 @@ class VoronoiSVC(LocalClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.cv = cv
+        self.fit_intercept = fit_intercept
         self.tol = tol
+        self.search = search
         self.refit = refit
+        self.n_partitions = n_partitions
         self.class_weight = class_weight
         self.store = store
         self.client = client
@@ -168,6 +191,9 @@ class VoronoiSVC(LocalClassifier):
         MemoryPlanError : the largest task would not fit a worker
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
+        # Here, so that a process which only predicts never loads the trainers.
+        from daskls.graph.fit import run_fit
+
         self._validate_params()
         request = self._request()
         X, y, sample_weight = check_input(self, X, y, sample_weight)
@@ -206,12 +232,15 @@ class VoronoiSVC(LocalClassifier):
             cv=int(self.cv),
             tol=float(self.tol),
             refit=self.refit,
+            search=self.search,
+            fit_intercept=bool(self.fit_intercept),
         )
         return FitRequest(
             estimator=type(self).__name__,
             params=saved_params(self),
             spec=spec,
             cell_size=int(self.cell_size),
+            n_partitions=int(self.n_partitions),
             seed=draw_seed(self.random_state),
             class_weight=self.class_weight,
         )

@@ -22,10 +22,10 @@ from daskls.memory import TaskSizes
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import graft
 from daskls.plan import SamplePlan, check_memory, check_sample, plan_bundles, plan_sample
-from daskls.records import FloatArray, IntArray, SolverSpec, Tree
+from daskls.records import FloatArray, Forest, IntArray, SolverSpec
 from daskls.store.exchange import Exchange
 from daskls.store.files import no_space_is_store_error
-from daskls.store.layout import Root, read_tree, write_tree
+from daskls.store.layout import Root, read_forest, write_forest
 from daskls.store.models import (
     BundleModels,
     bundle_path,
@@ -95,44 +95,54 @@ def run_fit(
     if root.is_complete:
         _remove_leftovers(root)
         return FitResult(fingerprint, clock.seconds)
-    trunk = _trunk(root, sample, sampling)
-    exchange = _exchange(root, rows, trunk)
+    trunks = _trunks(root, sample, sampling, request.n_partitions, seed)
+    exchange = _exchange(root, rows, trunks)
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
         leaf_rows = regroup_rows(rows, scan, exchange, class_weight, root, sample.checksum, client)
     check_memory(sizes, scan.n_kept, int(leaf_rows.max()), rows.block_rows, resources, at="found")
-    plan = plan_bundles(sizes, leaf_rows.tolist(), _done(root, trunk), resources)
+    plan = plan_bundles(sizes, leaf_rows.tolist(), _done(root, trunks), resources)
     job = FitJob(str(root.path), fingerprint, exchange, request.spec, request.cell_size, seed)
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
         train_bundles(plan.bundles, job, client)
-    _finish(root, trunk)
+    _finish(root, trunks)
     return FitResult(fingerprint, clock.seconds)
 
 
-def _trunk(root: Root, sample: Sample, sampling: SamplePlan) -> Tree:
-    """Grow the sampled tree and store it, or read the one stored."""
+def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
+    """Name a further partition; the last number keeps it apart from any cell's seed."""
+    return seed, partition, 0, 1
+
+
+def _trunks(
+    root: Root, sample: Sample, sampling: SamplePlan, n_partitions: int, seed: int
+) -> Forest:
+    """Grow the sampled trees and store them, or read those stored."""
     group = root.find_group("partition")
     if group is not None and group.attrs.get("complete", False):
-        return read_tree(group)
+        return read_forest(group)
     center = sample.X.mean(axis=0, dtype=np.float64)
     with one_blas_thread():
-        trunk = grow_tree(sample.X, sampling.max_sampled_rows, center)
+        seeds = [None, *(trunk_seed(seed, number) for number in range(1, n_partitions))]
+        trunks = [grow_tree(sample.X, sampling.max_sampled_rows, center, s) for s in seeds]
+    forest = Forest(tuple(trunks))
     group = root.replace_group("partition")
     with no_space_is_store_error(root.path):
-        write_tree(group, trunk)
+        write_forest(group, forest)
         group.attrs["complete"] = True
-    return trunk
+    return forest
 
 
-def _exchange(root: Root, rows: BlockRows, trunk: Tree) -> Exchange:
+def _exchange(root: Root, rows: BlockRows, trunks: Forest) -> Exchange:
     """Return the handle of this fit's exchange; its name holds the blocks, which may change."""
     blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
     return Exchange(
         str(root.path / f"exchange-{root.attributes['fingerprint'][:12]}-{blocks}"),
         rows.n_blocks,
-        trunk.n_leaves,
+        trunks.n_leaves,
         rows.n_features,
         rows.X.dtype.str,
+        len(trunks.trees),
     )
 
 
@@ -159,9 +169,9 @@ def _class_weight(request: FitRequest, rows: BlockRows, scan: LabelScan) -> Floa
     return np.array([float(request.class_weight.get(label, 1.0)) for label in classes])
 
 
-def _done(root: Root, trunk: Tree) -> list[bool]:
+def _done(root: Root, trunks: Forest) -> list[bool]:
     """Return which leaves have models in the store."""
-    done = np.zeros(trunk.n_leaves, bool)
+    done = np.zeros(trunks.n_leaves, bool)
     for first, last in disjoint_bundles(finished_bundles(root.path)):
         done[first : last + 1] = True
     return list(done)
@@ -184,10 +194,10 @@ def _finished_cells(root: Root, leaf_rows: IntArray, cell_size: int) -> Callable
     return count
 
 
-def _finish(root: Root, trunk: Tree) -> None:
-    """Write the whole partition and set the marker."""
+def _finish(root: Root, trunks: Forest) -> None:
+    """Write the whole partitions and set the marker."""
     found = finished_bundles(root.path)
-    tiles = tile_leaves(found, trunk.n_leaves)
+    tiles = tile_leaves(found, trunks.n_leaves)
     if tiles is None:
         raise StoreError(
             f"{root.path} lacks bundles that were trained: something removed them. Call fit again "
@@ -195,9 +205,13 @@ def _finish(root: Root, trunk: Tree) -> None:
         )
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
-    branches = [branch for bundle in bundles for branch in bundle.branches(trunk.center)]
+    branches = [branch for bundle in bundles for branch in bundle.branches(trunks.center)]
+    trees = [
+        graft(trunk, branches[first : first + trunk.n_leaves])
+        for trunk, first in zip(trunks.trees, trunks.first_leaves, strict=False)
+    ]
     first_cells = np.cumsum([0, *(bundle.n_cells for bundle in bundles)])[:-1]
-    write_index(root, graft(trunk, branches), tiles, first_cells.tolist())
+    write_index(root, Forest(tuple(trees)), tiles, first_cells.tolist())
     for bundle in set(found) - set(tiles):
         shutil.rmtree(bundle_path(root.path, *bundle), ignore_errors=True)
     _remove_leftovers(root)

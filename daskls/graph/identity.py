@@ -28,6 +28,7 @@ class FitRequest:
     params : dict. JSON values that a saved model shows and a loaded estimator takes.
     spec : SolverSpec
     cell_size : int
+    n_partitions : int
     seed : int, or None to draw one (a store that has begun keeps its own)
     class_weight : dict label -> float, "balanced", or None
     """
@@ -36,6 +37,7 @@ class FitRequest:
     params: dict[str, Any]
     spec: SolverSpec
     cell_size: int
+    n_partitions: int
     seed: int | None
     class_weight: dict[Any, float] | str | None
 
@@ -109,6 +111,7 @@ def open_root(
             "estimator": request.estimator,
             "spec": spec_to_json(request.spec),
             "cell_size": request.cell_size,
+            "n_partitions": request.n_partitions,
             "class_weight": _json_weight(request.class_weight),
             "seed": seed,
         },

@@ -1,6 +1,6 @@
 """Stage 4: blocks of rows to scores or labels, lazily, in row order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from daskls.graph.blocks import block_start, map_rows
 from daskls.graph.cluster import find_slots, one_blas_thread
 from daskls.graph.progress import Progress, watch
 from daskls.graph.rows import BLOCK_NBYTES, BlockRows, merge_chunks, open_blocks
-from daskls.graph.sample import first_bad_value, value_error
-from daskls.kernels.votes import class_scores, vote_scores
+from daskls.graph.values import first_bad_value, value_error
+from daskls.kernels.decision import decide_pairs
+from daskls.kernels.votes import class_scores, pairs_of, spread_pairs, vote_scores
 from daskls.partition.tree import route_rows
-from daskls.records import FloatArray, LocalModel
-from daskls.solvers.cell import cell_scores
+from daskls.records import FloatArray, IntArray, LocalModel
+from daskls.solvers.evaluate import cell_scores
 from daskls.store.arrays import ArrayHandle, create_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
@@ -37,18 +38,57 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
     """
     n_classes = len(reader.meta["classes"]["values"])
     scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    with one_blas_thread():
+        if len(reader.forest.trees) == 1:
+            for model, rows in _slabs(reader, 0, X):
+                scores[rows] = _model_scores(model, X[rows], n_classes)
+        else:
+            for tile in _tiles(reader, X, n_classes):
+                mean = _mean_decisions(reader, X[tile], n_classes)
+                scores[tile] = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
+    return scores
+
+
+def _slabs(
+    reader: ModelReader, partition: int, X: FloatArray
+) -> Iterator[tuple[LocalModel, IntArray]]:
+    """Yield each cell of one partition that rows lie in, with at most `SLAB_ROWS` of them."""
     if not len(X):
-        return scores
-    cells = route_rows(reader.tree, X)
+        return
+    forest = reader.forest
+    cells = forest.first_leaves[partition] + route_rows(forest.trees[partition], X)
     order = np.argsort(cells, kind="stable")
     touched, starts = np.unique(cells[order], return_index=True)
-    with one_blas_thread():
-        groups = np.split(order, starts[1:])
-        for model, rows in zip(reader.read_cells(touched), groups, strict=True):
-            for start in range(0, len(rows), SLAB_ROWS):
-                slab = rows[start : start + SLAB_ROWS]
-                scores[slab] = _model_scores(model, X[slab], n_classes)
-    return scores
+    groups = np.split(order, starts[1:])
+    for model, rows in zip(reader.read_cells(touched), groups, strict=True):
+        for start in range(0, len(rows), SLAB_ROWS):
+            yield model, rows[start : start + SLAB_ROWS]
+
+
+def _tiles(reader: ModelReader, X: FloatArray, n_classes: int) -> Iterator[slice | IntArray]:
+    """Yield rows in parts whose decisions of all pairs of classes fit `SUPER_NBYTES`.
+
+    Rows of neighboring cells stay together, so that few cells are read more than once.
+    """
+    n_rows = max(SUPER_NBYTES // (8 * len(pairs_of(n_classes))), SLAB_ROWS)
+    if len(X) <= n_rows:
+        yield slice(None)
+        return
+    order = np.argsort(route_rows(reader.forest.trees[0], X), kind="stable")
+    for start in range(0, len(X), n_rows):
+        yield order[start : start + n_rows]
+
+
+def _mean_decisions(reader: ModelReader, X: FloatArray, n_classes: int) -> FloatArray:
+    """Return the partitions' mean of clipped decision values, one column a pair of classes."""
+    total = np.zeros((len(X), len(pairs_of(n_classes))))
+    n_partitions = len(reader.forest.trees)
+    # In the order of partitions: a sum's bits depend on its order.
+    for partition in range(n_partitions):
+        for model, rows in _slabs(reader, partition, X):
+            decisions = decide_pairs(model, X[rows]) if len(model.classes) > 1 else None
+            total[rows] += spread_pairs(decisions, model.classes, n_classes)
+    return total / n_partitions
 
 
 def _model_scores(model: LocalModel, X: FloatArray, n_classes: int) -> FloatArray:

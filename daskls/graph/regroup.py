@@ -1,4 +1,4 @@
-"""Stage 2: every row to its leaf, rows regrouped by leaf on disk."""
+"""Stage 2: every row to its leaf in each partition, rows regrouped by leaf on disk."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -13,31 +13,31 @@ from daskls.graph.cluster import compute
 from daskls.graph.rows import BlockRows
 from daskls.graph.scan import LabelScan, block_checksum, take_kept
 from daskls.partition.tree import route_rows
-from daskls.records import FloatArray, IntArray, Tree
+from daskls.records import FloatArray, Forest, IntArray
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.layout import Root, read_tree, root_stamp
+from daskls.store.layout import Root, read_forest, root_stamp
 
-__all__ = ["assign_block", "load_trunk", "regroup_rows"]
+__all__ = ["assign_block", "load_trunks", "regroup_rows"]
 
 
-def load_trunk(root: str, fingerprint: str) -> Tree:
-    """Return a store's sampled tree; read once a process.
+def load_trunks(root: str, fingerprint: str) -> Forest:
+    """Return a store's sampled trees; read once a process.
 
     Raises
     ------
     StoreError : when the store was replaced under a running fit
     """
-    return _load_trunk(root, fingerprint, root_stamp(root))
+    return _load_trunks(root, fingerprint, root_stamp(root))
 
 
 @lru_cache(maxsize=4)
-def _load_trunk(root: str, fingerprint: str, stamp: tuple[int, int]) -> Tree:
-    """Read the tree; the stamp keeps that of a replaced store from being used again."""
+def _load_trunks(root: str, fingerprint: str, stamp: tuple[int, int]) -> Forest:
+    """Read the trees; the stamp keeps that of a replaced store from being used again."""
     opened = Root.open(Path(root))
     group = opened.find_group("partition")
     if group is None or opened.attributes["fingerprint"] != fingerprint:
         raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return read_tree(group)
+    return read_forest(group)
 
 
 def assign_block(
@@ -53,7 +53,7 @@ def assign_block(
     first_kept: IntArray,
     block_info: Any = None,
 ) -> int:
-    """Write one block's rows, sorted by leaf; return the checksum of its rows.
+    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
 
     A retry after a worker's death finds the marker and returns.
     Peak memory: `memory.assign_nbytes`.
@@ -65,7 +65,11 @@ def assign_block(
     X, codes, given = take_kept(X, y, weights, labels)
     start = int(first_kept[block])
     rows = Rows(X, codes, given * class_weight[codes], start + np.arange(len(X)))
-    leaves = route_rows(load_trunk(root, fingerprint), X)
+    trunks = load_trunks(root, fingerprint)
+    leaves = (
+        first + route_rows(trunk, X)
+        for trunk, first in zip(trunks.trees, trunks.first_leaves, strict=False)
+    )
     checksum = block_checksum(X, codes, given, start)
     exchange.write_block(block, rows, leaves, checksum)
     return checksum

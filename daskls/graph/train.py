@@ -10,7 +10,7 @@ import dask
 import numpy as np
 
 from daskls.graph.cluster import compute, one_blas_thread
-from daskls.graph.regroup import load_trunk
+from daskls.graph.regroup import load_trunks
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import route_rows
 from daskls.records import Bundle, BundleReport, CellReport, LocalModel, SolverSpec, Tree
@@ -33,6 +33,11 @@ class FitJob:
     seed: int
 
 
+def branch_seed(seed: int, leaf: int) -> tuple[int, ...]:
+    """Name a leaf of a further partition; the last number keeps it apart from any cell's seed."""
+    return seed, leaf, 0, 2
+
+
 def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     """Train every cell of one bundle; write the models, return counts only.
 
@@ -41,23 +46,27 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     """
     if (bundle.first_leaf, bundle.last_leaf) in finished_bundles(Path(job.root)):
         return None
-    trunk = load_trunk(job.root, job.fingerprint)
+    trunks = load_trunks(job.root, job.fingerprint)
     branches: list[Tree] = []
     models: list[LocalModel] = []
     with one_blas_thread():
         for leaf in range(bundle.first_leaf, bundle.last_leaf + 1):
             rows = job.exchange.read_leaf(leaf)
-            branches.append(grow_tree(rows.X, job.cell_size, trunk.center))
-            models.extend(_fit_leaf(rows, branches[-1], leaf, job))
+            partition = trunks.partition_of(leaf)
+            seed = branch_seed(job.seed, leaf) if partition else None
+            branches.append(grow_tree(rows.X, job.cell_size, trunks.center, seed))
+            models.extend(_fit_leaf(rows, branches[-1], leaf, partition, job))
     return write_bundle(Path(job.root), branches, models, bundle.first_leaf)
 
 
-def _fit_leaf(rows: Rows, branch: Tree, leaf: int, job: FitJob) -> Iterator[LocalModel]:
+def _fit_leaf(
+    rows: Rows, branch: Tree, leaf: int, partition: int, job: FitJob
+) -> Iterator[LocalModel]:
     """Yield the model of each cell of a leaf; one cell's matrices in memory at a time."""
     cells = route_rows(branch, rows.X)
     for cell in range(branch.n_leaves):
         own = rows.take(np.flatnonzero(cells == cell))
-        report = CellReport(cell, leaf, len(own.X), 0, 0.0)
+        report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=partition)
         seed = (job.seed, leaf, cell)
         yield fit_cell(own.X, own.codes, own.weights, job.spec, report, seed)
 

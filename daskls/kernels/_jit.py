@@ -12,22 +12,37 @@ F = TypeVar("F", bound=Callable)
 _FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
+def _compiler(**options: object) -> Callable[[F], F]:
+    """Return numba's decorator with a cache on disk, or without where no folder can be written."""
+
+    def compiled(function: F) -> F:
+        try:
+            return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        except RuntimeError:
+            # "no locator available": neither the package nor the user's cache folder is writable.
+            return numba.njit(nogil=True, error_model="numpy", **options)(function)
+
+    return compiled
+
+
 def jit(function: F) -> F:
     """Compile `function` on first call, without the GIL, cached on disk across processes.
 
     A compiled function must not call another one that was compiled this way: use `inline_jit`.
     Both would then hold a copy of the callee, rounded in two ways, and which of them runs depends
     on what the process loaded first. The same seed would not give the same model.
+
+    The cache knows a function by its own file alone: after an edit of what it inlines from another
+    file, touch that file too.
     """
-    return numba.njit(cache=True, nogil=True, fastmath=_FASTMATH, error_model="numpy")(function)
+    return _compiler(fastmath=_FASTMATH)(function)
 
 
 def inline_jit(function: F) -> F:
     """Make `function` a part of each compiled function that calls it; same options as `jit`."""
-    options = {"cache": True, "nogil": True, "fastmath": _FASTMATH, "error_model": "numpy"}
-    return numba.njit(inline="always", **options)(function)
+    return _compiler(inline="always", fastmath=_FASTMATH)(function)
 
 
 def exact_jit(function: F) -> F:
     """Compile as `jit` does, but keep the order of every sum: same bits wherever it is inlined."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return _compiler()(function)

@@ -5,7 +5,15 @@ import numpy as np
 from daskls.kernels._jit import jit
 from daskls.records import FloatArray, IntArray
 
-__all__ = ["ABSENT_SCORE", "Ballot", "class_scores", "pair_decisions", "pairs_of", "vote_scores"]
+__all__ = [
+    "ABSENT_SCORE",
+    "Ballot",
+    "class_scores",
+    "pair_decisions",
+    "pairs_of",
+    "spread_pairs",
+    "vote_scores",
+]
 
 # A class that is absent from a cell scores this: below the lowest possible score of one present
 # (0 votes minus a third), and finite.
@@ -83,6 +91,33 @@ def vote_scores(decisions: FloatArray, n_classes: int) -> FloatArray:
     for p, (a, b) in enumerate(pairs_of(n_classes)):
         ballot.add(a, b, decisions[:, p])
     return ballot.scores()
+
+
+def spread_pairs(decisions: FloatArray | None, classes: IntArray, n_classes: int) -> FloatArray:
+    """Spread clipped decision values over all pairs of ``n_classes`` classes.
+
+    Parameters
+    ----------
+    decisions : float64 array, shape (m, k (k - 1) / 2), of the k classes present; or None for a
+        cell of one class, which answers the same everywhere
+    classes : int array, shape (k,). The codes of those present, increasing.
+    n_classes : int
+
+    Returns
+    -------
+    spread : float64 array, shape (m, n_classes (n_classes - 1) / 2), in [-1, 1]; (1, ...) without
+        decisions. A class present wins by 1 against one absent; of two absent ones, none does.
+    """
+    present = np.zeros(n_classes)
+    present[classes] = 1.0
+    pairs = np.array(pairs_of(n_classes))
+    one_sided = present[pairs[:, 1]] - present[pairs[:, 0]]
+    if decisions is None:
+        return one_sided[None]
+    spread = np.tile(one_sided, (len(decisions), 1))
+    both = np.flatnonzero(present[pairs].all(axis=1))
+    spread[:, both] = np.clip(decisions, -1.0, 1.0)
+    return spread
 
 
 def class_scores(scores: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:

@@ -9,7 +9,7 @@ from daskls.errors import DataError, ParameterError
 from daskls.partition.tree import route_rows
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.polygons import cell_polygons, color_cells, plane_tree
-from daskls.records import FloatArray, IntArray
+from daskls.records import FloatArray, IntArray, Tree
 
 __all__ = ["PartitionDisplay"]
 
@@ -34,7 +34,7 @@ class PartitionDisplay:
     cells : int array (resolution, resolution). The cell of each pixel.
     classes : array of labels
     names : the axes' labels
-    report : the estimator's `fit_report_`
+    report : the rows of the estimator's `fit_report_` that describe these cells
     rows : array (m, 2) of rows to draw, or None
     row_classes : int array (m,). Their classes' numbers, or None
 
@@ -74,6 +74,7 @@ class PartitionDisplay:
         limits: Any = None,
         resolution: int = 400,
         feature_names: Any = None,
+        partition: int = 0,
     ) -> Self:
         """Compute what `plot` draws.
 
@@ -87,6 +88,7 @@ class PartitionDisplay:
         limits : array (2, 2), the range of each axis, or None: that of X, or of the cells
         resolution : int, >= 2. Pixels along a side, for the boundary.
         feature_names : sequence of str, or None
+        partition : int. Whose cells to draw; the boundary is that of all partitions together.
 
         Returns
         -------
@@ -94,17 +96,18 @@ class PartitionDisplay:
 
         Raises
         ------
-        ParameterError : features that the estimator does not have
+        ParameterError : features, or a partition, that the estimator does not have
         DataError : rows of another width; or a model of more than two features and no X
         """
-        tree = estimator._reader.tree
+        tree = _find_tree(estimator, partition)
+        report = estimator.fit_report_[estimator.fit_report_.partition == partition]
         n_features = estimator.n_features_in_
         _check_features(features, n_features, resolution)
         X = None if X is None else _check_rows(X, n_features)
         point = _plane_point(X, n_features)
         plane = plane_tree(tree, features, point)
         shown = None if X is None else X[:, features]
-        limits = _find_limits(limits, shown, plane, estimator.fit_report_)
+        limits = _find_limits(limits, shown, plane, report)
         pixels = _pixels(limits, resolution, point, features)
         decided, scores = _decide(estimator, pixels)
         shape = (resolution, resolution)
@@ -116,7 +119,7 @@ class PartitionDisplay:
             cells=route_rows(tree, pixels).reshape(shape),
             classes=estimator.classes_,
             names=_names(features, feature_names),
-            report=estimator.fit_report_,
+            report=report,
             rows=shown,
             row_classes=None if y is None else np.searchsorted(estimator.classes_, np.asarray(y)),
         )
@@ -221,6 +224,17 @@ class PartitionDisplay:
             # One class all over: matplotlib would warn of a contour without lines.
             return None
         return self.ax_.contour(x, y, values, levels, colors="black", linewidths=1.3, zorder=3)
+
+
+def _find_tree(estimator: Any, partition: int) -> Tree:
+    """Return the tree of one partition."""
+    trees: tuple[Tree, ...] = estimator._reader.forest.trees
+    if partition not in range(len(trees)):
+        raise ParameterError(
+            f"partition is {partition}; it must be a number from 0 to {len(trees) - 1}: the model "
+            f"has {len(trees)} partition(s)."
+        )
+    return trees[partition]
 
 
 def _check_features(features: tuple[int, int], n_features: int, resolution: int) -> None:

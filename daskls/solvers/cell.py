@@ -1,4 +1,4 @@
-"""Train and evaluate the model of one cell."""
+"""Train the model of one cell."""
 
 import math
 import time
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.kernels.gram import apply_kernel, base_block, base_matrix, centered, squared_norms
-from daskls.kernels.votes import pair_decisions, vote_scores
+from daskls.kernels.gram import base_matrix, centered, squared_norms
 from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.search import CellData, Choice, refit_cell, search_grid
 
-__all__ = ["cell_scores", "fit_cell"]
+__all__ = ["fit_cell"]
 
 
 def fit_cell(
@@ -56,28 +56,35 @@ def fit_cell(
     if len(classes) == 1 or len(X) < spec.cv or radius == 0.0:
         totals = np.bincount(present, weights)
         return _constant(center, classes[totals.argmax()], _timed(report, started))
-    order = np.argsort(present, kind="stable")
+    folds = deal_folds(present, spec.cv, seed)
+    # Rows of a fold side by side: training without it then skips one range of every vector.
+    order = np.argsort(folds, kind="stable")
     # In units near the radius, so that float32 neither overflows nor underflows; a power of two,
     # so that it rounds nothing.
     unit = 2.0 ** round(math.log2(radius)) if spec.kernel == "rbf" else 1.0
     cell = CellData(
         base_matrix(A[order] / unit, spec.kernel),
         present[order],
-        np.searchsorted(present[order], np.arange(len(classes) + 1)),
+        folds[order],
         weights[order].astype(np.float32),
+        len(classes),
     )
     grid = resolve_grid(spec, radius, len(X), X.shape[1])
     grid = replace(grid, gammas=tuple(gamma * unit**2 for gamma in grid.gammas))
-    choice = search_grid(cell, spec, grid, seed)
+    choice = search_grid(cell, spec, grid)
     if spec.refit == "cell":
-        choice = refit_cell(cell, choice, grid, spec.tol)
+        choice = refit_cell(cell, choice, spec, grid)
     kernel = replace(choice.kernel, gamma=choice.kernel.gamma / unit**2)
     choice = replace(choice, kernel=kernel)
     if not choice.coef.any():
         # Weights too small for float32, or a tol that the start satisfies: nothing was learned.
         totals = np.bincount(present, weights)
         return _constant(center, classes[totals.argmax()], _timed(report, started))
-    return _assemble(center, rows[order], classes, cell.codes, choice, report, started)
+    by_class = np.argsort(cell.codes, kind="stable")
+    choice = replace(choice, coef=choice.coef[:, by_class])
+    return _assemble(
+        center, rows[order][by_class], classes, cell.codes[by_class], choice, report, started
+    )
 
 
 def _timed(report: CellReport, started: float) -> CellReport:
@@ -92,6 +99,7 @@ def _constant(center: FloatArray, code: int, report: CellReport) -> LocalModel:
         coef=np.empty((0, 0), np.float32),
         classes=np.array([code], np.int32),
         class_ptr=np.zeros(2, np.int64),
+        intercepts=np.empty(0),
         kernel=KernelSpec("linear"),
         report=report,
     )
@@ -113,9 +121,9 @@ def _assemble(
         C=choice.C,
         gamma=choice.kernel.gamma,
         validation_error=choice.error,
-        n_steps=choice.n_steps,
-        n_at_limit=choice.n_at_limit,
-        n_trained=choice.n_trained,
+        n_steps=choice.counts.n_steps,
+        n_at_limit=choice.counts.n_at_limit,
+        n_trained=choice.counts.n_trained,
         n_support=len(support),
         edge=choice.edge,
     )
@@ -125,35 +133,7 @@ def _assemble(
         coef=np.ascontiguousarray(choice.coef[:, support]),
         classes=classes.astype(np.int32),
         class_ptr=np.searchsorted(codes[support], np.arange(len(classes) + 1)).astype(np.int64),
+        intercepts=choice.intercepts,
         kernel=choice.kernel,
         report=_timed(report, started),
     )
-
-
-def cell_scores(model: LocalModel, X: FloatArray) -> FloatArray:
-    """Evaluate one cell's model: one GEMM and one vectorized pass of the kernel.
-
-    Parameters
-    ----------
-    model : LocalModel
-    X : real array, shape (m, d). Queries, not centered.
-
-    Returns
-    -------
-    scores : float64 array. For two classes present shape (m,), positive for the second; for more,
-        shape (m, k), one vote score a class present; for one class shape (m,), all 0.
-
-    Notes
-    -----
-    All in float64: with C in the hundreds a decision value is a small difference of large sums.
-    A row's result does not depend on the other rows.
-    """
-    n_classes = len(model.classes)
-    if n_classes == 1:
-        return np.zeros(len(X))
-    A = centered(X, model.center)
-    base = base_block(A, model.rows.astype(np.float64), model.kernel.name)
-    K = apply_kernel(base, model.kernel, base)
-    decisions = np.empty((len(X), n_classes * (n_classes - 1) // 2))
-    pair_decisions(K, model.coef, model.class_ptr, decisions)
-    return decisions[:, 0] if n_classes == 2 else vote_scores(decisions, n_classes)

@@ -8,199 +8,293 @@ import numpy as np
 from daskls.kernels.gram import apply_kernel
 from daskls.kernels.votes import Ballot, pairs_of
 from daskls.records import FloatArray, IntArray, KernelSpec, SolverSpec
-from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import Grid
-from daskls.solvers.path import Path, solve_once, solve_path
+from daskls.solvers.path import Counts, Solutions, WidthPath, solve_once
+from daskls.solvers.race import Race
 
 __all__ = ["CellData", "Choice", "refit_cell", "search_grid"]
 
 
 @dataclass
 class CellData:
-    """One cell's rows, grouped by class, as the solvers see them.
+    """One cell's rows, ordered by fold, as the solvers see them.
 
     Attributes
     ----------
     base : float32 array, shape (m, m). What the kernel is a function of.
     codes : int array, shape (m,). Position of each row's class among the classes present.
-    class_ptr : int64 array, shape (k + 1,)
+    folds : int array, shape (m,), increasing
     weights : float32 array, shape (m,), > 0
+    n_classes : int
     """
 
     base: FloatArray
     codes: IntArray
-    class_ptr: IntArray
+    folds: IntArray
     weights: FloatArray
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes present."""
-        return len(self.class_ptr) - 1
+    n_classes: int
 
     def pairs(self) -> Iterator[tuple[int, int, IntArray, FloatArray]]:
         """Yield each pair (a, b) with its rows and their signs, -1 for a and +1 for b."""
-        ptr = self.class_ptr
         for a, b in pairs_of(self.n_classes):
-            rows = np.r_[ptr[a] : ptr[a + 1], ptr[b] : ptr[b + 1]]
+            rows = np.flatnonzero((self.codes == a) | (self.codes == b))
             yield a, b, rows, np.where(self.codes[rows] == b, np.float32(1), np.float32(-1))
+
+    def fold_ptr(self, rows: IntArray, n_folds: int) -> IntArray:
+        """Return where each fold begins among some rows, and the number of rows last."""
+        return np.searchsorted(self.folds[rows], np.arange(n_folds + 1))
 
 
 @dataclass
 class Choice:
-    """The selected combination and the coefficients of its fold models' mean."""
+    """The selected combination and the coefficients of its fold models' mean.
+
+    ``coef`` is float32 (k - 1, m) as scikit-learn's ``dual_coef_``; ``intercepts`` float64, one a
+    pair of classes.
+    """
 
     kernel: KernelSpec
     C: float
     error: float
     coef: FloatArray
-    n_steps: int = 0
-    n_at_limit: int = 0
-    n_trained: int = 0
+    intercepts: FloatArray
+    counts: Counts
     edge: str = ""
 
 
-def search_grid(cell: CellData, spec: SolverSpec, grid: Grid, seed: tuple[int, ...]) -> Choice:
-    """Train every combination on every fold; select by the validation error averaged over folds.
+# The solutions of every pair, by gamma.
+PairSolutions = list[Solutions]
 
-    Ties go to the largest width, then to the smallest C: candidates come in that order, and a
-    later one must be strictly better.
+
+class Search:
+    """The state of one cell's grid search."""
+
+    def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid) -> None:
+        self.cell, self.spec, self.grid = cell, spec, grid
+        everyone = np.arange(len(cell.codes))
+        self.race = Race(
+            cell.weights,
+            cell.fold_ptr(everyone, spec.cv),
+            len(grid.gammas),
+            len(grid.costs),
+            on=spec.search == "race",
+        )
+        self.kept: list[PairSolutions] = [self._no_solutions() for _ in grid.gammas]
+        self.counts = Counts()
+
+    def _no_solutions(self) -> PairSolutions:
+        return [{} for _ in pairs_of(self.cell.n_classes)]
+
+    def run(self) -> Choice:
+        """Train round by round; return the best combination.
+
+        Ties go to the largest width, then to the smallest C: candidates come in that order, and a
+        later one must be strictly better.
+        """
+        K = np.empty_like(self.cell.base)
+        best: tuple[float, int, int] | None = None
+        rounds = self.race.rounds
+        for number, folds in enumerate(rounds):
+            before = self._no_solutions()
+            for g, gamma in enumerate(self.grid.gammas):
+                costs = self.race.costs_of(g)
+                if not costs:
+                    continue
+                apply_kernel(self.cell.base, kernel_of(self.spec, gamma), K)
+                before = self._train(K, g, costs, folds, before)
+                if number == len(rounds) - 1:
+                    best = self._keep_best(g, costs, best)
+            if number < len(rounds) - 1:
+                self.race.drop_beaten()
+                self._forget_beaten()
+        if best is None:
+            raise AssertionError("a race has at least one winner")
+        return self._choice(*best)
+
+    def _train(
+        self,
+        K: FloatArray,
+        g: int,
+        costs: list[int],
+        folds: tuple[int, ...],
+        before: PairSolutions,
+    ) -> PairSolutions:
+        """Train every pair at one gamma; tell the race; return and keep the solutions."""
+        cell = self.cell
+        if cell.n_classes == 2:
+            solutions = [self._train_binary(K, g, costs, folds, before[0])]
+        else:
+            solutions = self._train_pairs(K, g, costs, folds, before)
+        for kept, own in zip(self.kept[g], solutions, strict=True):
+            kept.update(own)
+        return solutions
+
+    def _path(
+        self, K: FloatArray, rows: IntArray, signs: FloatArray, before: Solutions
+    ) -> WidthPath:
+        cell = self.cell
+        fold_ptr = cell.fold_ptr(rows, self.spec.cv)
+        return WidthPath(K, signs, cell.weights[rows], fold_ptr, self.spec, before)
+
+    def _train_binary(
+        self, K: FloatArray, g: int, costs: list[int], folds: tuple[int, ...], before: Solutions
+    ) -> Solutions:
+        """Train C by C, until the validation error has worsened beyond doubt."""
+        _, _, rows, signs = next(self.cell.pairs())
+        path = self._path(K, rows, signs, before)
+        for i in costs:
+            decisions = path.step(i, self.grid.costs[i], folds)
+            self.race.add(g, i, folds, (decisions > 0) != (signs > 0))
+            if self.race.has_worsened(g, i):
+                break
+        self.counts.add(path.counts)
+        return path.solutions
+
+    def _train_pairs(
+        self,
+        K: FloatArray,
+        g: int,
+        costs: list[int],
+        folds: tuple[int, ...],
+        before: PairSolutions,
+    ) -> PairSolutions:
+        """Train pair by pair; collect the votes on the held-out rows, a ballot a C."""
+        cell = self.cell
+        ballots = [Ballot(len(cell.codes), cell.n_classes) for _ in costs]
+        solutions = []
+        for (a, b, rows, signs), own_before in zip(cell.pairs(), before, strict=True):
+            path = self._path(K[np.ix_(rows, rows)], rows, signs, own_before)
+            for i in costs:
+                path.step(i, self.grid.costs[i], folds)
+            decisions = _held_out_decisions(K, path.solutions, costs, folds, cell, rows)
+            for ballot, values in zip(ballots, decisions, strict=True):
+                ballot.add(a, b, values)
+            self.counts.add(path.counts)
+            solutions.append(path.solutions)
+        for i, ballot in zip(costs, ballots, strict=True):
+            self.race.add(g, i, folds, ballot.scores().argmax(axis=1) != cell.codes)
+        return solutions
+
+    def _keep_best(
+        self, g: int, costs: list[int], best: tuple[float, int, int] | None
+    ) -> tuple[float, int, int] | None:
+        """Return the best combination up to this gamma; forget the solutions of the others."""
+        for i in costs:
+            if self.race.is_alive(g, i):
+                error = self.race.mean_error(g, i)
+                if best is None or error < best[0]:
+                    best = error, g, i
+        for gamma in range(g + 1):
+            for kept in self.kept[gamma]:
+                for fold, i in list(kept):
+                    if best is None or (gamma, i) != best[1:]:
+                        del kept[fold, i]
+        return best
+
+    def _forget_beaten(self) -> None:
+        for g, pairs in enumerate(self.kept):
+            for kept in pairs:
+                for fold, i in list(kept):
+                    if not self.race.is_alive(g, i):
+                        del kept[fold, i]
+
+    def _choice(self, error: float, g: int, i: int) -> Choice:
+        """Average the fold models of the selected combination."""
+        betas: list[FloatArray] = []
+        offsets = []
+        for kept in self.kept[g]:
+            own = [solution for (_, c), solution in sorted(kept.items()) if c == i]
+            betas.append(np.stack([s.beta for s in own]).mean(axis=0, dtype=np.float64))
+            offsets.append(np.mean([s.offset for s in own]))
+        return Choice(
+            kernel=kernel_of(self.spec, self.grid.gammas[g]),
+            C=self.grid.costs[i],
+            error=error,
+            coef=_coefficients(self.cell, betas),
+            intercepts=np.array(offsets),
+            counts=self.counts,
+            edge=self._edge(g, i),
+        )
+
+    def _edge(self, g: int, i: int) -> str:
+        """Name the axes of the grid on whose first or last value the choice lies."""
+        places = {"C": (i, len(self.grid.costs)), "gamma": (g, len(self.grid.gammas))}
+        return " ".join(name for name, (at, n) in places.items() if n > 1 and at in (0, n - 1))
+
+
+def search_grid(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
+    """Train the combinations on the folds; select by the validation error averaged over folds.
 
     Parameters
     ----------
     cell : CellData
-    spec : SolverSpec
+    spec : SolverSpec. ``search="race"``: all combinations run on two folds, those not beaten beyond
+        doubt on the others; a C line ends where its error has worsened beyond doubt (two classes).
     grid : Grid
-    seed : tuple of int. For the folds.
 
     Returns
     -------
     choice : Choice. ``coef`` (k - 1, m) is the mean of the selected combination's fold models.
     """
-    folds = deal_folds(cell.codes, spec.cv, seed)
-    K = np.empty_like(cell.base)
-    best: Choice | None = None
-    n_steps = n_at_limit = n_trained = 0
-    for gamma in grid.gammas:
-        kernel = _kernel(spec, gamma)
-        apply_kernel(cell.base, kernel, K)
-        paths, ballots = _train_pairs(K, cell, folds, spec, grid)
-        n_steps += sum(path.n_steps for path in paths)
-        n_at_limit += sum(path.n_at_limit for path in paths)
-        n_trained += sum(path.alphas.shape[0] * path.alphas.shape[1] for path in paths)
-        for i, ballot in enumerate(ballots):
-            error = _mean_error(ballot, cell, folds, spec.cv)
-            if best is None or error < best.error:
-                alphas = [path.alphas[:, i].mean(axis=0, dtype=np.float64) for path in paths]
-                best = Choice(kernel, grid.costs[i], error, _coefficients(cell, alphas))
-        # Else these would stand beside those of the next gamma.
-        del paths, ballots
-    if best is None:
-        raise AssertionError("a grid has at least one candidate")
-    edge = _edge(best, grid)
-    return replace(best, n_steps=n_steps, n_at_limit=n_at_limit, n_trained=n_trained, edge=edge)
+    return Search(cell, spec, grid).run()
 
 
-def refit_cell(cell: CellData, choice: Choice, grid: Grid, tol: float) -> Choice:
-    """Replace the mean of the fold models by one model of all rows, at the same lambda."""
+def refit_cell(cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
+    """Replace the mean of the fold models by one model of all rows, at the same lambda.
+
+    To the plain duality gap: this is the one solve whose optimum counts, not its error's rank.
+    """
+    spec = replace(spec, clipped_gap=False)
     K = apply_kernel(cell.base, choice.kernel, np.empty_like(cell.base))
-    counts = Path(np.empty(0), np.empty(0))
     cost = choice.C * grid.refit_scale
-    alphas = []
-    for (a, b, rows, signs), coef in zip(
+    betas, offsets = [], []
+    for (_, _, rows, signs), coef in zip(
         cell.pairs(), _pair_coefficients(cell, choice.coef), strict=True
     ):
-        Q = _signed(K, rows, signs, whole=(a, b) == (0, 1) and cell.n_classes == 2)
-        start = np.abs(coef) * np.float32(grid.refit_scale)
-        alphas.append(solve_once(Q, cell.weights[rows], start, cost, tol, counts))
-    return replace(
-        choice,
-        C=cost,
-        coef=_coefficients(cell, alphas),
-        n_steps=choice.n_steps + counts.n_steps,
-        n_at_limit=choice.n_at_limit + counts.n_at_limit,
-        n_trained=choice.n_trained + len(alphas),
-    )
+        own = K if cell.n_classes == 2 else K[np.ix_(rows, rows)]
+        fold_ptr = cell.fold_ptr(rows, spec.cv)
+        path = WidthPath(own, signs, cell.weights[rows], fold_ptr, spec, {})
+        solution = solve_once(path, coef * np.float32(grid.refit_scale), cost)
+        betas.append(solution.beta)
+        offsets.append(solution.offset)
+        choice.counts.add(path.counts)
+    return replace(choice, C=cost, coef=_coefficients(cell, betas), intercepts=np.array(offsets))
 
 
-def _kernel(spec: SolverSpec, gamma: float) -> KernelSpec:
+def kernel_of(spec: SolverSpec, gamma: float) -> KernelSpec:
     """Return the kernel at one candidate gamma."""
     return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)
 
 
-def _signed(K: FloatArray, rows: IntArray, signs: FloatArray, *, whole: bool) -> FloatArray:
-    """Return y_i y_j K[i, j] over ``rows``; in place where they are all rows of a binary cell."""
-    Q = K if whole else K[np.ix_(rows, rows)]
-    Q *= signs[:, None]
-    Q *= signs
-    return Q
-
-
-def _train_pairs(
-    K: FloatArray, cell: CellData, folds: IntArray, spec: SolverSpec, grid: Grid
-) -> tuple[list[Path], list[Ballot]]:
-    """Train every pair on every fold and C; collect the votes on the held-out rows, one a C.
-
-    In a binary cell ``K`` is overwritten: its memory becomes Q.
-    """
-    ballots = [Ballot(len(cell.codes), cell.n_classes) for _ in grid.costs]
-    paths = []
-    for a, b, rows, signs in cell.pairs():
-        binary = cell.n_classes == 2
-        Q = _signed(K, rows, signs, whole=binary)
-        path = solve_path(Q, cell.weights[rows], folds[rows], grid.costs, spec.cv, spec.tol)
-        if binary:
-            decisions = path.margins * signs
-        else:
-            decisions = _held_out_decisions(K, path, folds, rows, signs)
-        for ballot, values in zip(ballots, decisions, strict=True):
-            ballot.add(a, b, values)
-        paths.append(path)
-    return paths, ballots
-
-
 def _held_out_decisions(
-    K: FloatArray, path: Path, folds: IntArray, rows: IntArray, signs: FloatArray
+    K: FloatArray,
+    solutions: Solutions,
+    costs: list[int],
+    folds: tuple[int, ...],
+    cell: CellData,
+    rows: IntArray,
 ) -> FloatArray:
-    """Return one pair's decision values on all rows, each from the model without its fold."""
-    n_folds, n_costs, _ = path.alphas.shape
-    decisions = np.empty((n_costs, len(folds)), np.float32)
-    for fold in range(n_folds):
-        held_out = np.flatnonzero(folds == fold)
-        coef = path.alphas[fold] * signs
-        decisions[:, held_out] = coef @ K[np.ix_(held_out, rows)].T
+    """Return one pair's decision values on the rows of all classes, without their own fold."""
+    decisions = np.zeros((len(costs), len(cell.codes)), np.float32)
+    for fold in folds:
+        held_out = np.flatnonzero(cell.folds == fold)
+        own = [solutions[fold, i] for i in costs]
+        values = np.stack([s.beta for s in own]) @ K[np.ix_(held_out, rows)].T
+        decisions[:, held_out] = values + np.array([[s.offset] for s in own], np.float32)
     return decisions
 
 
-def _mean_error(ballot: Ballot, cell: CellData, folds: IntArray, n_folds: int) -> float:
-    """Return the weighted error averaged over the folds that hold rows."""
-    wrong = cell.weights * (ballot.scores().argmax(axis=1) != cell.codes)
-    totals = np.bincount(folds, cell.weights, n_folds)
-    held = totals > 0
-    return float(np.mean(np.bincount(folds, wrong, n_folds)[held] / totals[held]))
-
-
-def _coefficients(cell: CellData, alphas: list[FloatArray]) -> FloatArray:
-    """Lay signed alphas of all pairs out as scikit-learn's ``dual_coef_``, shape (k - 1, m)."""
+def _coefficients(cell: CellData, betas: list[FloatArray]) -> FloatArray:
+    """Lay the betas of all pairs out as scikit-learn's ``dual_coef_``, shape (k - 1, m)."""
     coef = np.zeros((cell.n_classes - 1, len(cell.codes)), np.float32)
-    for (a, b, rows, signs), alpha in zip(cell.pairs(), alphas, strict=True):
+    for (a, b, rows, _), beta in zip(cell.pairs(), betas, strict=True):
         first = cell.codes[rows] == a
-        coef[b - 1, rows[first]] = (alpha * signs)[first]
-        coef[a, rows[~first]] = (alpha * signs)[~first]
+        coef[b - 1, rows[first]] = beta[first]
+        coef[a, rows[~first]] = beta[~first]
     return coef
 
 
 def _pair_coefficients(cell: CellData, coef: FloatArray) -> Iterator[FloatArray]:
-    """Undo `_coefficients`: yield the signed alphas of each pair."""
+    """Undo `_coefficients`: yield the betas of each pair."""
     for a, b, rows, _ in cell.pairs():
         yield np.where(cell.codes[rows] == a, coef[b - 1, rows], coef[a, rows])
-
-
-def _edge(choice: Choice, grid: Grid) -> str:
-    """Name the axes of the grid on whose first or last value the choice lies."""
-    axes = {"C": (choice.C, grid.costs), "gamma": (choice.kernel.gamma, grid.gammas)}
-    on_edge = [
-        name
-        for name, (value, values) in axes.items()
-        if len(values) > 1 and value in (values[0], values[-1])
-    ]
-    return " ".join(on_edge)

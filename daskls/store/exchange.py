@@ -1,14 +1,16 @@
 """The exchange: rows regrouped by leaf on disk, in two stages.
 
-Stage 2 writes one raw file a block: its rows sorted by leaf, section after section (features,
-class codes, weights, global row numbers). Then a small marker takes the file's offsets and
-checksum. Stage 3 reads a bundle's run from every file by position. One task writes each file, the
-marker comes last, both by atomic rename: a task that is killed or runs twice does no harm.
+Stage 2 writes one raw file a block: for each partition the block's rows sorted by leaf, section
+after section (features, class codes, weights, global row numbers). Then a small marker takes the
+file's offsets and checksum. Stage 3 reads a bundle's run from every file by position. One task
+writes each file, the marker comes last, both by atomic rename: a task that is killed or runs twice
+does no harm.
 
 Within a leaf the rows stand in the order of their global row numbers, whatever the blocks were.
 """
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -46,13 +48,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A handle on the exchange's folder: a path and the shape of what it holds."""
+    """A handle on the exchange's folder: a path and the shape of what it holds.
+
+    Leaves are numbered through all partitions, of which each holds every row once.
+    """
 
     path: str
     n_blocks: int
     n_leaves: int
     n_features: int
     dtype: str
+    n_partitions: int = 1
 
     @property
     def _sections(self) -> list[tuple[str, int]]:
@@ -89,23 +95,28 @@ class Exchange:
         """Return how many blocks are finished."""
         return len(list(Path(self.path).glob("block-*.npz")))
 
-    def write_block(self, block: int, rows: Rows, leaves: IntArray, checksum: int) -> None:
-        """Write one block's rows sorted by leaf, then its marker.
+    def write_block(
+        self, block: int, rows: Rows, partitions: Iterable[IntArray], checksum: int
+    ) -> None:
+        """Write one block's rows sorted by leaf, partition by partition; then its marker.
 
         Parameters
         ----------
         block : int
         rows : Rows, in the order of their numbers
-        leaves : int array, shape (m,)
+        partitions : iterable of int array, shape (m,). Each row's leaf in each partition; taken
+            one at a time, so that memory does not grow with their number.
         checksum : int in [0, 2^64)
         """
-        order = np.argsort(leaves, kind="stable")
-        offsets = np.zeros(self.n_leaves + 1, np.int64)
-        np.cumsum(np.bincount(leaves, minlength=self.n_leaves), out=offsets[1:])
+        counts = np.zeros(self.n_leaves, np.int64)
         columns = (rows.X, rows.codes, rows.weights, rows.numbers)
         with replace_file(self._file(block)) as temporary, temporary.open("wb") as file:
-            for column, (dtype, _) in zip(columns, self._sections, strict=True):
-                file.write(np.ascontiguousarray(column[order], dtype).data)
+            for leaves in partitions:
+                counts += np.bincount(leaves, minlength=self.n_leaves)
+                order = np.argsort(leaves, kind="stable")
+                for column, (dtype, _) in zip(columns, self._sections, strict=True):
+                    file.write(np.ascontiguousarray(column[order], dtype).data)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
         with replace_file(self._marker(block)) as temporary, temporary.open("wb") as file:
             np.savez(file, offsets=offsets, checksum=np.uint64(checksum))
 
@@ -130,7 +141,8 @@ class Exchange:
         filled = 0
         for block in np.flatnonzero(counts):
             places = slice(filled, filled + counts[block])
-            self._read_run(int(block), int(sizes[block]), int(starts[block]), columns, places)
+            n_rows = int(sizes[block]) // self.n_partitions
+            self._read_run(int(block), n_rows, int(starts[block]), columns, places)
             filled += counts[block]
         X, codes, weights, numbers = columns
         return Rows(X, codes[:, 0], weights[:, 0], numbers[:, 0])
@@ -138,8 +150,12 @@ class Exchange:
     def _read_run(
         self, block: int, n_rows: int, start: int, columns: list[FloatArray], places: slice
     ) -> None:
-        """Read one leaf's rows of one block into their places, section by section."""
-        section = 0
+        """Read one leaf's rows of one block into their places, section by section.
+
+        ``start`` counts the rows of all partitions, of which each has ``n_rows``.
+        """
+        partition, start = divmod(start, n_rows)
+        section = partition * n_rows * sum(column.strides[0] for column in columns)
         with self._file(block).open("rb", buffering=0) as file:
             for column in columns:
                 row_nbytes = column.strides[0]
@@ -148,7 +164,8 @@ class Exchange:
                 if not _fill(file, run):
                     raise StoreError(
                         f"{self._file(block)} is shorter than its marker says: "
-                        f"expected {n_rows} rows. Remove {Path(self.path).parent}, fit again."
+                        f"expected {self.n_partitions * n_rows} rows. "
+                        f"Remove {Path(self.path).parent}, fit again."
                     )
                 section += n_rows * row_nbytes
 

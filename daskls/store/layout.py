@@ -3,9 +3,9 @@
 ::
 
     model.zarr/            group; attributes: format, kind, fingerprint, meta, complete (the marker)
-      partition/           the sampled tree (stage 1)
+      partition/           the sampled tree of each partition (stage 1)
       bundles/<name>/      flat arrays of one bundle's cells; the folder appears whole (stage 3)
-      index/               the finished tree, and the bundle of each cell (last)
+      index/               the finished trees, and the bundle of each cell (last)
       exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
       input-<name>/        NumPy input, written so that all workers can read it; deleted too
 """
@@ -21,7 +21,7 @@ import zarr
 from zarr.errors import ContainsArrayError, GroupNotFoundError
 
 from daskls.errors import StoreError
-from daskls.records import FloatArray, Tree
+from daskls.records import FloatArray, Forest, Tree
 from daskls.store.files import no_space_is_store_error
 
 __all__ = [
@@ -29,10 +29,10 @@ __all__ = [
     "MAX_CHUNK_ROWS",
     "Root",
     "read_array",
-    "read_tree",
+    "read_forest",
     "root_stamp",
     "write_array",
-    "write_tree",
+    "write_forest",
 ]
 
 FORMAT = 1
@@ -40,6 +40,7 @@ KIND = "model"
 # Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
 MAX_CHUNK_ROWS = 4096
 MAX_CHUNK_NBYTES = 4 << 20
+NODE_ARRAYS = ("directions", "thresholds", "children")
 
 
 def _fill_value(dtype: np.dtype[Any]) -> Any:
@@ -92,17 +93,20 @@ def read_array(group: zarr.Group, name: str, rows: slice = slice(None)) -> Float
     return values
 
 
-def write_tree(group: zarr.Group, tree: Tree) -> None:
-    """Write a tree's four arrays into a group."""
-    for name in ("center", "directions", "thresholds", "children"):
-        write_array(group, name, getattr(tree, name))
+def write_forest(group: zarr.Group, forest: Forest) -> None:
+    """Write the trees' arrays into a group, one tree after the other, and their shared center."""
+    write_array(group, "center", forest.center)
+    write_array(group, "n_nodes", np.array([len(tree.thresholds) for tree in forest.trees]))
+    for name in NODE_ARRAYS:
+        write_array(group, name, np.concatenate([getattr(tree, name) for tree in forest.trees]))
 
 
-def read_tree(group: zarr.Group) -> Tree:
-    """Read what `write_tree` wrote."""
-    return Tree(
-        *(read_array(group, name) for name in ("center", "directions", "thresholds", "children"))
-    )
+def read_forest(group: zarr.Group) -> Forest:
+    """Read what `write_forest` wrote."""
+    center = read_array(group, "center")
+    stops = np.cumsum(read_array(group, "n_nodes"))[:-1]
+    parts = (np.split(read_array(group, name), stops) for name in NODE_ARRAYS)
+    return Forest(tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True)))
 
 
 def root_stamp(path: str) -> tuple[int, int]:

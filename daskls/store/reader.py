@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import IntArray, LocalModel, SolverSpec, Tree
+from daskls.records import Forest, IntArray, LocalModel, SolverSpec
 from daskls.store.files import no_space_is_store_error
-from daskls.store.layout import Root, read_array, read_tree, root_stamp, write_array, write_tree
+from daskls.store.layout import Root, read_array, read_forest, root_stamp, write_array, write_forest
 from daskls.store.models import BundleModels, finished_bundles
 
-__all__ = ["ModelReader", "open_model", "spec_from_json", "spec_to_json", "write_index"]
+__all__ = ["ModelReader", "Report", "open_model", "spec_from_json", "spec_to_json", "write_index"]
 
 
 def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
@@ -29,23 +29,32 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
 
 
 def write_index(
-    root: Root, tree: Tree, bundles: list[tuple[int, int]], first_cells: list[int]
+    root: Root, forest: Forest, bundles: list[tuple[int, int]], first_cells: list[int]
 ) -> None:
-    """Write the finished partition, then set the marker: from here on the model is complete.
+    """Write the finished partitions, then set the marker: from here on the model is complete.
 
     Parameters
     ----------
     root : Root
-    tree : Tree. Its leaves are the cells.
+    forest : Forest. Its leaves are the cells.
     bundles : list of (first, last) leaf, in order. Only these belong to the model.
     first_cells : list of int. The first cell of each bundle.
     """
     with no_space_is_store_error(root.path):
         group = root.replace_group("index")
-        write_tree(group, tree)
+        write_forest(group, forest)
         write_array(group, "bundles", np.array(bundles, np.int64))
-        write_array(group, "first_cell", np.array([*first_cells, tree.n_leaves], np.int64))
+        write_array(group, "first_cell", np.array([*first_cells, forest.n_leaves], np.int64))
         root.group.attrs["complete"] = True
+
+
+class Report(np.recarray[Any, Any]):
+    """A table of cells whose columns are attributes."""
+
+    @property
+    def partition(self) -> Any:
+        """The column of that name; in any other array it is a method, which compares as unequal."""
+        return self["partition"]
 
 
 class ModelReader:
@@ -55,7 +64,7 @@ class ModelReader:
     ----------
     path : Path
     meta : dict. What the estimator wrote about itself.
-    tree : Tree. Its leaves are the cells.
+    forest : Forest. Its leaves are the cells; one tree a partition.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +80,7 @@ class ModelReader:
         index = root.find_group("index")
         if index is None:
             raise StoreError(f"The model at {path} lacks its index. Copy or train it again.")
-        self.tree = read_tree(index)
+        self.forest = read_forest(index)
         self._first_cell = read_array(index, "first_cell").tolist()
         spec = spec_from_json(self.meta["spec"])
         listed = [(int(a), int(b)) for a, b in read_array(index, "bundles")]
@@ -85,8 +94,8 @@ class ModelReader:
 
     @property
     def n_cells(self) -> int:
-        """The number of cells."""
-        return self.tree.n_leaves
+        """The number of cells, of all partitions."""
+        return self.forest.n_leaves
 
     def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
         """Yield the models of cells, given in increasing order, bundle by bundle.
@@ -103,13 +112,13 @@ class ModelReader:
         return next(self.read_cells(np.array([cell])))
 
     @cached_property
-    def report(self) -> np.recarray[Any, Any]:
+    def report(self) -> Report:
         """One row a cell, in the order of cells."""
         tables = [
             bundle.numbered_report(first)
             for bundle, first in zip(self.bundles, self._first_cell, strict=False)
         ]
-        return np.concatenate(tables).view(np.recarray)
+        return np.concatenate(tables).view(Report)
 
 
 def open_model(path: str, fingerprint: str) -> ModelReader:

@@ -244,6 +244,13 @@ def test_another_second_reading(column, n_first, tmp_path):
 # Parameters
 
 
+@pytest.mark.parametrize("n_partitions", [0, -1, 1.5, "2", None])
+def test_n_partitions(n_partitions):
+    message = rf"'n_partitions' parameter .* range \[1, inf\)\. Got {n_partitions!r} instead"
+    with pytest.raises(ValueError, match=message):
+        small_svc(n_partitions=n_partitions).fit(X, Y)
+
+
 @pytest.mark.parametrize("cell_size", [1, 0, -5, 2.5])
 def test_cell_size(cell_size):
     with pytest.raises(ValueError, match=r"'cell_size' parameter .* range \[2, inf\)"):
@@ -324,6 +331,7 @@ def test_workers_that_cannot_see_the_store(client, monkeypatch, tmp_path):
     ("changed", "message"),
     [
         ({"cell_size": 50}, "cell_size was 100, is 50"),
+        ({"n_partitions": 2}, "n_partitions was 1, is 2"),
         ({"random_state": 5}, "seed was 0, is 5"),
         ({"C": 3.0}, r"C was \[10\.0\], is \[3\.0\]"),
         ({"gamma": [1.0, 2.0]}, r"gamma was \[20\.0\], is \[1\.0, 2\.0\]"),

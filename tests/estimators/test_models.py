@@ -134,6 +134,19 @@ def test_round_trips(way, permanent, tmp_path, scratch):
     np.testing.assert_array_equal(again.decision_function(X), scores)
 
 
+def test_several_partitions_make_round_trips(tmp_path):
+    model = small_svc(n_partitions=3).fit(X, Y)
+    model.save(tmp_path / "m")
+    for other in (daskls.load(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
+        assert other.n_partitions == 3
+        assert_same_model(model, other)
+        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+    frame = np.array(model.fit_report_)
+    assert np.unique(frame["partition"]).tolist() == [0, 1, 2]
+    # A field of this name is a method of other arrays; parts of the report keep it a column.
+    assert model.fit_report_[3:].partition.shape == (len(frame) - 3,)
+
+
 def test_an_unpickled_temporary_model_is_removed_too(scratch):
     model = small_svc().fit(X, Y)
     other = pickle.loads(pickle.dumps(model))

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import zarr
 from distributed import Client
-from support import MIB, assert_same_model, checkers, model_bits, n_bundles, small_svc
+from support import MIB, assert_same_model, checkers, model_bits, n_bundles, path_of, small_svc
 from threadpoolctl import threadpool_limits
 
 from daskls import plan
 from daskls.graph import fit, predict
 from daskls.plan import Resources
 from daskls.store.dataset import DatasetWriter
+from daskls.store.models import finished_bundles
 
 N = 1200
 CHUNKINGS = {
@@ -78,6 +79,35 @@ def test_the_fits_above_differed_in_their_bundles(reference):
         assert bundles[where, "512 MiB"] > bundles[where, "4 GiB"], bundles
 
 
+def test_several_partitions_are_one_model_too(
+    one_worker, many_leaves, set_block_nbytes, monkeypatch
+):
+    X, y = checkers(N)
+    set_block_nbytes(1)
+    models, bits = [], None
+    for where, limit, chunks in [
+        ("threads", 512, CHUNKINGS["one block"]),
+        ("threads", 4096, CHUNKINGS["ten blocks"]),
+        (one_worker, 1024, CHUNKINGS["a block of one row"]),
+    ]:
+        set_limit(monkeypatch, where, limit * MIB)
+        client = None if where == "threads" else Client(where, set_as_default=False)
+        rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
+        models.append(small_svc(cell_size=150, n_partitions=3, client=client).fit(*rows))
+        found = model_bits(models[-1])
+        found["scores"] = models[-1].decision_function(QUERIES).tobytes()
+        bits = bits or found
+        assert_same_model(bits, found)
+    assert len({n_bundles(model) for model in models}) == 2
+    # Bundles may hold leaves of two partitions: in some of the models they do.
+    report = models[0].fit_report_
+    borders = [report.leaf[report.partition == partition].min() for partition in (1, 2)]
+    bundles = [finished_bundles(path_of(model)) for model in models]
+    across = [any(a < leaf <= b for a, b in of for leaf in borders) for of in bundles]
+    assert set(across) == {False, True}
+    client.close()
+
+
 def test_the_sampled_tree_differs_from_the_exact_one(many_leaves, monkeypatch):
     X, y = checkers(N)
     sampled = small_svc().fit(X, y)
@@ -123,10 +153,10 @@ def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbyt
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_prediction_chunks_leave_no_trace(n_classes, offset, monkeypatch):
+@pytest.mark.parametrize(("offset", "n_partitions"), [(0.0, 1), (1e6, 1), (0.0, 3)])
+def test_prediction_chunks_leave_no_trace(n_classes, offset, n_partitions, monkeypatch):
     X, y = checkers(900, n_classes=n_classes, offset=offset)
-    model = small_svc(gamma=30.0).fit(X, y)
+    model = small_svc(gamma=30.0, n_partitions=n_partitions).fit(X, y)
     queries = QUERIES + offset
     whole = model.decision_function(queries)
     monkeypatch.setattr(predict, "SUPER_NBYTES", 1)

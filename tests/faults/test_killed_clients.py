@@ -25,10 +25,10 @@ with dask.config.set(scheduler="threads", num_workers=2):
 """
 
 
-def run_fit(log, store):
+def run_fit(log, store, run=RUN):
     root = Path(daskls.__file__).parents[1]
     env = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}"}
-    command = [sys.executable, "-c", RUN, str(log), str(store)]
+    command = [sys.executable, "-c", run, str(log), str(store)]
     return subprocess.run(command, env=env, check=False, capture_output=True, text=True)
 
 
@@ -63,6 +63,22 @@ def test_a_second_process_finishes(where, at, tmp_path, undisturbed):
     assert [p.name for p in store.parent.iterdir()] == ["m"]
     assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "partition", "zarr.json"]
     assert not list(store.glob("bundles/.*"))
+
+
+def test_a_second_process_finishes_several_partitions(tmp_path, data):
+    run = RUN.replace("small_svc(", "small_svc(n_partitions=2, ")
+    first, second, store = tmp_path / "first", tmp_path / "second", tmp_path / "m"
+    first.mkdir()
+    second.mkdir()
+    # In the second partition, whose bundles come last among equals.
+    plan_kill(first, "bundle written", 18)
+    assert run_fit(first, store, run).returncode == -9
+    bundles = {int(p.name[:6]) for p in store.glob("bundles/0*")}
+    assert len(bundles) >= 16
+    assert run_fit(second, store, run).returncode == 0
+    assert sorted(map(int, read_log(second, "bundle written"))) == sorted(set(range(24)) - bundles)
+    assert read_log(second, "rows written") == []
+    assert_same_model(small_svc(n_partitions=2).fit(*data), store)
 
 
 def test_what_a_killed_client_wrote_of_its_input_goes(tmp_path):

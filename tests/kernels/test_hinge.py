@@ -4,7 +4,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
-from daskls.kernels.hinge import duality_gap, fill_gradient, optimal_pair_step, solve_hinge
+from daskls.kernels.hinge import optimal_pair_step, solve_hinge
+from daskls.kernels.steps import CLIPPED, UNCLIPPED, dual_value, fill_gradient
 
 MAX_STEPS = 200_000
 
@@ -21,16 +22,22 @@ def noisy_problem(seed, m=48, d=3):
     return X, np.where(X[:, 0] + 0.5 * rng.normal(size=m) > 0, 1.0, -1.0)
 
 
-def solve(Q, upper, gap_limit, start=None, max_steps=MAX_STEPS):
-    """Run the solver from a start (default 0); return (alpha, grad, n_steps, gap)."""
+def solve(Q, upper, gap_limit, start=None, max_steps=MAX_STEPS, cap=UNCLIPPED):
+    """Run the solver from a start (default 0); return (alpha, grad, n_steps, gap).
+
+    With y y' inside Q every label is 1, and beta is alpha.
+    """
     Q = np.ascontiguousarray(Q, np.float32)
     upper = np.asarray(upper, np.float32)
     alpha = np.zeros(len(upper), np.float32) if start is None else start.astype(np.float32)
     grad = np.empty_like(alpha)
-    fill_gradient(Q, alpha, grad)
+    ones = np.ones_like(alpha)
+    fill_gradient(Q, alpha, ones, grad)
     diag = np.ascontiguousarray(np.diagonal(Q))
     scratch = np.full_like(alpha, np.nan)
-    n_steps, gap = solve_hinge(Q, diag, upper, alpha, grad, gap_limit, max_steps, scratch)
+    n_steps, gap = solve_hinge(
+        Q, diag, ones, upper, alpha, grad, 0, 0, cap, gap_limit, max_steps, scratch
+    )
     return alpha, grad, n_steps, gap
 
 
@@ -222,23 +229,64 @@ def test_fill_gradient():
     alpha = rng.uniform(size=9).astype(np.float32)
     alpha[[1, 4]] = 0.0
     grad = np.full(9, np.nan, np.float32)
-    fill_gradient(Q, alpha, grad)
+    fill_gradient(Q, alpha, np.ones(9, np.float32), grad)
     expected = [1 - sum(float(Q[j, i]) * float(alpha[i]) for i in range(9)) for j in range(9)]
     np.testing.assert_allclose(grad, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_duality_gap_is_primal_minus_dual(share):
+@pytest.mark.parametrize("cap", [CLIPPED, UNCLIPPED])
+def test_duality_gap_is_primal_minus_dual(share, cap):
     X, y = noisy_problem(15)
     rng = np.random.default_rng(15)
-    Q = signed_kernel(X, y, gamma=0.5)
-    upper = rng.uniform(0.0, 5.0, len(y)).astype(np.float32)
-    upper[3] = 0.0
-    # The identity holds for any feasible alpha, not for an optimal one alone.
-    alpha = (share * upper * rng.uniform(0.5, 1.0, len(y))).astype(np.float32)
-    grad = (1 - Q.astype(float) @ alpha).astype(np.float32)
-    gap = duality_gap(grad, alpha, upper)
-    assert gap == pytest.approx(naive.gap_of(Q, alpha, upper), rel=1e-5)
+    K = signed_kernel(X, np.ones_like(y), gamma=0.5)
+    bound = (y * rng.uniform(0.0, 5.0, len(y))).astype(np.float32)
+    bound[3] = 0.0
+    # The identity holds for any feasible beta, not for an optimal one alone.
+    beta = (share * bound * rng.uniform(0.5, 1.0, len(y))).astype(np.float32)
+    signs = y.astype(np.float32)
+    grad = np.empty_like(beta)
+    fill_gradient(K, beta, signs, grad)
+    diag = np.ascontiguousarray(np.diagonal(K))
+    decision = K.astype(float) @ beta
+    if cap == CLIPPED:
+        # Larger losses than 2 occur, so that the clip is seen to act.
+        beta *= 4.0 if share else 1.0
+        bound *= 4.0
+        fill_gradient(K, beta, signs, grad)
+        decision = K.astype(float) @ beta
+        assert not share or (1 - y * decision).max() > 2.0
+        decision = np.clip(decision, -1.0, 1.0)
+    _, gap = solve_hinge(
+        K, diag, signs, bound, beta, grad, 0, 0, cap, np.inf, 10, np.empty_like(beta)
+    )
+    norm = beta.astype(float) @ K.astype(float) @ beta
+    primal = 0.5 * norm + (np.abs(bound) * np.maximum(0, 1 - y * decision)).sum()
+    dual = (y * beta).sum() - 0.5 * norm
+    assert gap == pytest.approx(primal - dual, rel=1e-5, abs=1e-4)
+    assert dual_value(beta, grad, signs) == pytest.approx(dual, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 12), (12, 30), (36, 48), (20, 20)])
+def test_a_held_out_range_is_as_if_it_were_not_there(start, stop):
+    X, y = noisy_problem(16)
+    K = signed_kernel(X, np.ones_like(y), gamma=0.5)
+    signs = y.astype(np.float32)
+    kept = np.r_[0:start, stop : len(y)]
+    decisions = []
+    for rows, lo, hi in ((np.arange(len(y)), start, stop), (kept, 0, 0)):
+        part = np.ascontiguousarray(K[np.ix_(rows, rows)])
+        bound = 5 * signs[rows]
+        bound[lo:hi] = 0.0
+        beta, grad = np.zeros_like(bound), signs[rows].copy()
+        diag = np.ascontiguousarray(np.diagonal(part))
+        solve_hinge(
+            part, diag, signs[rows], bound, beta, grad, lo, hi, UNCLIPPED, 1e-4, 10**5, grad.copy()
+        )
+        assert (beta[lo:hi] == 0).all()
+        np.testing.assert_allclose(grad, signs[rows] - part @ beta, atol=2e-5)
+        decisions.append(K[:, rows] @ beta)
+    np.testing.assert_allclose(*decisions, atol=1e-2)
 
 
 def pair_gain(step_i, step_j, g_i, g_j, q_i, q_j, k):

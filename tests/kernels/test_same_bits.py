@@ -9,29 +9,40 @@ import pytest
 
 SOLVE = """
 import numpy as np
-from daskls.kernels import hinge
+from daskls.kernels import hinge, offset, steps
 from daskls.kernels.gram import apply_kernel, base_matrix
 from daskls.records import KernelSpec
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(97, 3))
 y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=97) > 0, 1, -1).astype(np.float32)
-Q = apply_kernel(base_matrix(X, "rbf"), KernelSpec("rbf", 0.5), np.empty((97, 97), np.float32))
-Q *= y[:, None] * y
-upper, ones = np.full(97, 10, np.float32), np.ones(97, np.float32)
+K = apply_kernel(base_matrix(X, "rbf"), KernelSpec("rbf", 0.5), np.empty((97, 97), np.float32))
+bound, ones = 10 * y, np.ones(97, np.float32)
+cap = steps.CLIPPED
 """
 # What else a process may have loaded first: each function that the solver is made of.
 FIRST = """
-hinge._update_and_score(ones.copy(), 0 * ones, upper, ones, Q[0], Q[1], ones[0], ones[0], 0 * ones)
-hinge._score_partners(3, Q[3], ones, 0 * ones, upper, ones, 0 * ones)
-hinge._fill_gradient(Q, upper, ones.copy())
-hinge.fill_gradient(Q, upper, ones.copy())
-hinge.duality_gap(ones, 0 * ones, upper)
+zero = 0 * ones
+pair = K[0], K[1], ones[0], ones[0]
+room = down, up, _, half = steps.room_of(zero, bound, ones)
+mine = y[3], ones[3], down[3], up[3], K[3]
+hinge._update_and_score(y.copy(), *room, *pair, zero.copy())
+hinge._score_partners(*mine, y, down, up, half, zero.copy())
+offset._update_and_score(y.copy(), *room, *pair, y[0], zero.copy())
+offset._score_partners(*mine, y, down, up, half, zero.copy())
+offset._mean_offset(y, down, up)
+steps.total_gap(y, zero, bound, 5, 9, y[0], cap)
+steps.add_columns(K, bound, y, y.copy())
+steps.fill_held_out(K, bound, y, y.copy(), 5, 9)
+steps.fill_gradient(K, bound, y, y.copy())
+steps.row_gap(y[0], y[1], y[2], cap)
+steps.dual_value(bound, y, y)
 """
 PRINT = """
-alpha, grad, gain = 0 * ones, ones.copy(), 0 * ones
-n_steps, gap = hinge.solve_hinge(Q, ones, upper, alpha, grad, 1e-4, 1000, gain)
-print(n_steps, gap, alpha.tobytes().hex(), grad.tobytes().hex())
+for method in (hinge.solve_hinge, offset.solve_with_offset):
+    beta, grad, gain = 0 * y, y.copy(), 0 * y
+    out = method(K, ones, y, bound, beta, grad, 20, 40, cap, 1e-4, 1000, gain)
+    print(out, beta.tobytes().hex(), grad.tobytes().hex())
 """
 
 

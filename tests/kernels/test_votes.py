@@ -11,6 +11,7 @@ from daskls.kernels.votes import (
     class_scores,
     pair_decisions,
     pairs_of,
+    spread_pairs,
     vote_scores,
 )
 
@@ -45,6 +46,25 @@ def test_ties_go_to_the_confidence_and_then_to_the_first_class():
     assert cycle[0, 0] == cycle[0, 1] == cycle[0, 2]
     # A decision of exactly 0 speaks for the first class.
     assert vote_scores(np.zeros((1, 1)), 2).argmax() == 0
+
+
+def test_spread_pairs_clips_and_knows_who_is_absent():
+    decisions = np.array([[0.5, -7.0, 3.0], [-0.25, 0.0, 1.0]])
+    spread = spread_pairs(decisions, np.array([0, 2, 3]), 5)
+    assert dict(zip(pairs_of(5), spread.T.tolist(), strict=True)) == {
+        (0, 1): [-1.0, -1.0],
+        (0, 2): [0.5, -0.25],
+        (0, 3): [-1.0, 0.0],
+        (0, 4): [-1.0, -1.0],
+        (1, 2): [1.0, 1.0],
+        (1, 3): [1.0, 1.0],
+        (1, 4): [0.0, 0.0],
+        (2, 3): [1.0, 1.0],
+        (2, 4): [-1.0, -1.0],
+        (3, 4): [-1.0, -1.0],
+    }
+    assert spread_pairs(None, np.array([1]), 2).tolist() == [[1.0]]
+    assert spread_pairs(None, np.array([0]), 3).tolist() == [[-1.0, -1.0, 0.0]]
 
 
 def test_confidence_never_outweighs_a_vote():

@@ -106,8 +106,8 @@ def test_no_process_holds_a_quarter_of_X_in_predict_to_zarr(fitted, paths, clien
     assert (zarr.open_array(tmp_path / "out")[:] != zarr.open_array(y)[:]).mean() < 0.002
 
 
-@pytest.mark.parametrize("with_weights", [False, True])
-def test_each_chunk_of_X_is_read_twice(with_weights, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("with_weights", "n_partitions"), [(False, 1), (True, 1), (False, 3)])
+def test_each_chunk_of_X_is_read_twice(with_weights, n_partitions, tmp_path, monkeypatch):
     X, y = checkers(1000)
     array = zarr.create_array(tmp_path / "X", data=X, chunks=(90, 2))
     monkeypatch.setattr(rows.open_blocks, "__defaults__", (200 * 16,))
@@ -122,5 +122,5 @@ def test_each_chunk_of_X_is_read_twice(with_weights, tmp_path, monkeypatch):
     monkeypatch.setattr(_local, "_get", counted)
     weights = np.linspace(0.5, 1.0, 1000) if with_weights else None
     with dask.config.set(scheduler="threads"):
-        small_svc().fit(array, y, weights)
+        small_svc(n_partitions=n_partitions).fit(array, y, weights)
     assert dict(reads) == {str(chunk): 2 for chunk in range(12)}

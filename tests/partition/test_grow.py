@@ -8,8 +8,8 @@ from daskls.partition.grow import grow_tree
 from daskls.partition.tree import route_rows
 
 
-def grow(X, max_rows):
-    return grow_tree(X, max_rows, X.mean(axis=0, dtype=np.float64))
+def grow(X, max_rows, seed=None):
+    return grow_tree(X, max_rows, X.mean(axis=0, dtype=np.float64), seed)
 
 
 def leaves_from_left_to_right(tree):
@@ -70,6 +70,68 @@ def test_leaves_are_full(m, max_rows, d):
     assert tree.n_leaves == math.ceil(m / max_rows)
     assert counts.max() <= max_rows
     assert np.ptp(counts) <= 2
+
+
+@pytest.mark.parametrize("d", [1, 2, 28])
+@pytest.mark.parametrize(("m", "max_rows"), [(400, 37), (401, 100), (64, 1)])
+def test_drawn_leaves_are_full_too(m, max_rows, d):
+    X = np.random.default_rng(d).standard_t(3, size=(m, d))
+    trees = [grow(X, max_rows, (seed,)) for seed in range(4)]
+    for tree in trees:
+        assert tree.n_leaves == math.ceil(m / max_rows)
+        assert np.ptp(check_tree(tree, X, max_rows)) <= 2
+    again = grow(X, max_rows, (2,))
+    np.testing.assert_array_equal(again.directions, trees[2].directions)
+    np.testing.assert_array_equal(again.thresholds, trees[2].thresholds)
+    assert len({(*tree.directions[0], tree.thresholds[0]) for tree in trees}) > 1
+
+
+def first_cuts(X, max_rows, n):
+    """Return the first direction and the rows on its first side, for each of n seeds."""
+    trees = [grow(X, max_rows, (seed,)) for seed in range(n)]
+    sides = [((X - t.center) @ t.directions[0] <= t.thresholds[0]).sum() for t in trees]
+    return np.array([tree.directions[0] for tree in trees]), np.array(sides)
+
+
+def test_features_are_drawn_by_their_variance_and_shares_near_the_middle():
+    X = np.random.default_rng(2).normal(size=(800, 4)) * [1.0, 3.0, 2.0, 0.0]
+    directions, sides = first_cuts(X, 100, 300)
+    assert set(directions.ravel()) == {0.0, 1.0}
+    np.testing.assert_allclose(directions.mean(axis=0), np.array([1, 9, 4, 0]) / 14, atol=0.08)
+    assert set(sides) == {200, 300, 400, 500, 600}
+
+
+def test_principal_directions_are_drawn_where_features_vary_together():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 40))
+    assert grow(X, 150).directions[0].astype(bool).all()
+    directions, _ = first_cuts(X, 150, 60)
+    assert directions.astype(bool).all()
+    # Rows of rank 2 have two principal directions.
+    assert 2 <= len(np.unique(directions.round(6), axis=0)) <= 3
+
+
+def test_no_drawn_feature_costs_more_cells_than_the_largest():
+    # Three indicators vary the most of all but one feature, and none has whole shares.
+    rng = np.random.default_rng(1)
+    X = np.zeros((1000, 5))
+    X[:, :3] = rng.random((1000, 3)) < [0.45, 0.55, 0.45]
+    X[:, 3:] = rng.random((1000, 2)) * [2.0, 1.5]
+    directions, sides = first_cuts(X, 250, 60)
+    assert (directions[:, :3] == 0).all()
+    assert directions[:, 3:].sum(axis=0).min() > 10
+    assert set(sides) == {250, 500, 750}
+
+
+def test_drawn_cuts_where_few_can_be_made():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 2))
+    X = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
+    assert check_tree(grow(X, 10, (0,)), X, 10).max() == 51
+    assert grow(np.full((50, 3), 0.1), 7, (0,)).n_leaves == 1
+    tiny = np.zeros((40, 3))
+    tiny[:, 0] = np.arange(40) * 1e-200
+    assert check_tree(grow_tree(tiny, 10, np.zeros(3), (0,)), tiny, 10).tolist() == [10] * 4
 
 
 @pytest.mark.parametrize("m", [1, 5])

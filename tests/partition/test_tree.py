@@ -3,6 +3,7 @@ import pytest
 
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import graft, route_rows
+from daskls.records import Forest
 
 
 def grown_parts(max_rows, d=3, seed=0):
@@ -42,6 +43,17 @@ def test_a_trunk_of_one_leaf_gives_its_branch():
     tree = graft(trunk, [branch])
     np.testing.assert_array_equal(tree.children, branch.children)
     np.testing.assert_array_equal(tree.thresholds, branch.thresholds)
+
+
+def test_leaves_are_numbered_through_a_forest():
+    trees = [grown_parts(max_rows)[1] for max_rows in (30, 240, 130)]
+    forest = Forest(tuple(trees))
+    counts = [tree.n_leaves for tree in trees]
+    assert counts == [8, 1, 2]
+    assert forest.first_leaves == [0, 8, 9, 11]
+    assert forest.n_leaves == 11
+    assert [forest.partition_of(leaf) for leaf in range(11)] == [0] * 8 + [1] + [2] * 2
+    assert forest.center is trees[0].center
 
 
 def test_branches_of_one_leaf_change_nothing():

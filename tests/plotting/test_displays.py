@@ -51,6 +51,23 @@ def test_partition_draws_every_cell_and_the_boundary(halves):
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
 
 
+def test_one_of_several_partitions_is_drawn():
+    X, y = make_checkerboard(900)
+    model = daskls.VoronoiSVC(150, cv=2, C=10, gamma=10, n_partitions=2, random_state=0).fit(X, y)
+    first, second = (PartitionDisplay.from_estimator(model, X=X, partition=p) for p in (0, 1))
+    for partition, display in enumerate((first, second)):
+        own = model.fit_report_[model.fit_report_.partition == partition]
+        assert display.report.cell.tolist() == own.cell.tolist()
+        assert len(display.plot().regions_.get_paths()) == len(own)
+    # Other cells, one decision function.
+    assert (first.cells != second.cells).any()
+    np.testing.assert_array_equal(first.scores, second.scores)
+    second.plot(fill="n_rows")
+    for partition in (2, -1):
+        with pytest.raises(ParameterError, match=rf"partition is {partition}; .* from 0 to 1: "):
+            PartitionDisplay.from_estimator(model, X=X, partition=partition)
+
+
 def test_partition_in_a_given_window_draws_fewer_cells(halves):
     model, _, _ = halves
     display = PartitionDisplay.from_estimator(model, limits=[[0.1, 0.2], [0.1, 0.2]]).plot()

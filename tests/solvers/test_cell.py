@@ -3,56 +3,19 @@ import contextlib
 import naive
 import numpy as np
 import pytest
+from cells import SEED, TIGHT, binary_cell, check_model, class_cell, fit, queries
+from sklearn.svm import SVC
 
 from daskls.errors import DasklsError
-from daskls.records import CellReport, SolverSpec
+from daskls.kernels.decision import decide_pairs
 from daskls.solvers import path
-from daskls.solvers.cell import cell_scores, fit_cell
+from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
-
-SEED = (7, 3)
-TIGHT = 1e-6
-
-
-def binary_cell(seed=0, m=60, d=2):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, d)) + 2.0
-    return X, np.where(np.sin(2 * X[:, 0]) + 0.4 * rng.normal(size=m) > 0, 4, 1)
-
-
-def class_cell(n_classes, seed=0, m=72, d=2):
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, n_classes, m) * 2 + 1
-    return rng.normal(size=(m, d)) + 1.2 * rng.normal(size=(20, d))[codes], codes
-
-
-def fit(X, codes, weights=None, seed=SEED, **spec):
-    weights = np.ones(len(X)) if weights is None else weights
-    return fit_cell(X, codes, weights, SolverSpec(**spec), CellReport(5, 2, 0, 0, 0.0), seed)
 
 
 def oracle_of(X, codes, weights=None, n_folds=3, **kernel):
     weights = np.ones(len(X)) if weights is None else weights
     return naive.CellOracle(X, codes, weights, deal_folds(codes, n_folds, SEED), **kernel)
-
-
-def queries(X, n=25):
-    return X.mean(axis=0) + 1.5 * np.random.default_rng(99).normal(size=(n, X.shape[1]))
-
-
-def check_model(model, expected, X_query, atol=5e-3):
-    """Compare decisions with the oracle's (n_queries, n_pairs)."""
-    scores = cell_scores(model, X_query)
-    if expected.shape[1] == 1:
-        np.testing.assert_allclose(scores, expected[:, 0], atol=atol)
-        return
-    clear = np.abs(expected).min(axis=1) > 2 * atol
-    assert clear.mean() > 0.8
-    n_classes = len(model.classes)
-    winners = [naive.one_vs_one_winner(row, n_classes) for row in expected]
-    np.testing.assert_array_equal(scores.argmax(axis=1)[clear], np.array(winners)[clear])
-    votes = np.round(scores[clear])
-    assert (votes.sum(axis=1) == expected.shape[1]).all()
 
 
 def check_grid(X, codes, weights, gammas, costs, **kernel):
@@ -392,3 +355,56 @@ def test_arguments_are_left_alone():
     cell_scores(model, X)
     for array, copy in zip((X, codes, weights), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+# With an offset
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_offset_equals_svcs(n_classes, kernel):
+    X, codes = class_cell(n_classes, m=120)
+    model = fit(
+        X,
+        codes,
+        kernel=kernel,
+        gamma=(0.4,),
+        C=(2.0,),
+        cv=3,
+        tol=TIGHT,
+        refit="cell",
+        fit_intercept=True,
+    )
+    peer = SVC(kernel=kernel, gamma=0.4, C=2.0, tol=1e-8, decision_function_shape="ovo")
+    X_query = queries(X)
+    center = X.mean(axis=0)
+    expected = peer.fit(X - center, codes).decision_function(X_query - center)
+    # scikit-learn's binary decision speaks for the second class, its one-vs-one ones for the first.
+    expected = expected[:, None] if n_classes == 2 else -expected
+    np.testing.assert_allclose(decide_pairs(model, X_query), expected, atol=5e-3)
+    assert np.abs(model.intercepts).max() > 1e-3
+    check_model(model, expected, X_query)
+
+
+def test_offset_of_fold_models_is_their_mean():
+    X, y = binary_cell(m=90)
+    options = {"gamma": (0.5,), "C": (2.0,), "cv": 3, "tol": TIGHT, "fit_intercept": True}
+    model = fit(X, y, **options)
+    folds = deal_folds(y, 3, SEED)
+    center = X.mean(axis=0)
+    X_query = queries(X)
+    expected = [
+        SVC(gamma=0.5, C=2.0, tol=1e-8)
+        .fit((X - center)[folds != fold], y[folds != fold])
+        .decision_function(X_query - center)
+        for fold in range(3)
+    ]
+    np.testing.assert_allclose(cell_scores(model, X_query), np.mean(expected, axis=0), atol=5e-3)
+
+
+def test_offset_of_unbalanced_rows_far_away():
+    # Far from all rows the kernel vanishes and the offset alone answers: the majority.
+    X, y = binary_cell(m=90)
+    y = np.where(np.arange(90) < 80, 1, 4)
+    model = fit(X, y, gamma=(20.0,), C=(5.0,), cv=3, fit_intercept=True)
+    np.testing.assert_array_less(cell_scores(model, X + 1e3), 0)

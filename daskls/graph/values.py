@@ -1,0 +1,38 @@
+"""Values that no kernel can take: found in training rows and in queries alike."""
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.records import FloatArray
+
+__all__ = ["first_bad_value", "value_error"]
+
+# Squared distances of larger values would overflow float32.
+LARGEST = 1e18
+TILE_ROWS = 4096
+
+
+def first_bad_value(X: FloatArray) -> tuple[int, float] | None:
+    """Return (row, value) of the first value that is NaN, infinite or too large; or None."""
+    if X.dtype.kind != "f":
+        return None
+    limit = min(LARGEST, float(np.finfo(X.dtype).max))
+    # Tile by tile: a temporary of X's size would double the memory of the task.
+    for start in range(0, len(X), TILE_ROWS):
+        tile = X[start : start + TILE_ROWS]
+        # NaN compares as false, so it is found too; float16 holds no value that large but infinity.
+        bad = ~(np.isfinite(tile) & (np.abs(tile) <= limit))
+        if bad.any():
+            row, column = np.unravel_index(bad.argmax(), bad.shape)
+            return start + int(row), float(tile[row, column])
+    return None
+
+
+def value_error(row: int, value: float, name: str = "X") -> DataError:
+    """Return the error for a value that no kernel can take."""
+    what = "NaN" if value != value else "infinity" if np.isinf(value) else f"{value:g}"
+    return DataError(
+        f"Input {name} contains {what}, first in row {row}; values must be finite and at most "
+        f"{LARGEST:g} in size (no NaN, no inf). Impute or remove the rows, for example with "
+        "scikit-learn's SimpleImputer."
+    )

@@ -1,0 +1,263 @@
+"""The hinge-loss SVM with an offset: the equality-constrained dual, solved by pairwise ascent.
+
+As `daskls.kernels.hinge`, with ``sum(beta) = 0``: a row can only move against another one. For a
+given offset b the gradient ``y - K beta - b`` plays the part that the gradient plays without it;
+it picks the first row. The second is the one whose pair, moved exactly and within both bounds,
+gains most.
+
+Source: Platt 1998; Fan, Chen, Lin, Working set selection using second order information for
+training SVMs, JMLR 2005. Differences: the partner's gain is the clipped one, and the stop is the
+duality gap.
+"""
+
+import numpy as np
+
+from daskls.kernels._jit import inline_jit, jit
+from daskls.kernels.steps import (
+    CHECK_EVERY,
+    HALF,
+    ONE,
+    SINGULAR,
+    TINY,
+    ZERO,
+    add_columns,
+    argmax_gain,
+    fill_held_out,
+    index_bits,
+    move,
+    room_of,
+    total_gap,
+)
+
+__all__ = ["solve_with_offset"]
+
+# A beta this near to its bound, as a share of it, is at it but for rounding.
+AT_BOUND = np.float32(1e-6)
+
+
+@inline_jit
+def _update_and_score(grad, down, up, inverse, half, row_i, row_j, step_i, step_j, offset, gain):
+    """Apply a pair's step to the gradient; score every row's own best step at a given offset."""
+    m = grad.shape[0]
+    for j in range(m):
+        g = grad[j] - row_i[j] * step_i - row_j[j] * step_j
+        grad[j] = g
+        h = g - offset
+        step = h * inverse[j]
+        step = step if step < up[j] else up[j]
+        step = step if step > down[j] else down[j]
+        score = step * (h - half[j] * step)
+        gain[j] = score if score > ZERO else ZERO
+
+
+@inline_jit
+def _score_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
+    """Write for every row j what moving i up and j down by the same amount gains."""
+    m = grad.shape[0]
+    half_i = HALF * q_i
+    for j in range(m):
+        low = -up[j]
+        high = -down[j]
+        low = low if low > down_i else down_i
+        high = high if high < up_i else up_i
+        slope = g_i - grad[j]
+        # Half of the pair's curvature.
+        both = half_i + half[j]
+        floor = SINGULAR * both + TINY
+        curve = both - row_i[j]
+        curve = curve if curve > floor else floor
+        step = HALF * slope / curve
+        step = step if step < high else high
+        step = step if step > low else low
+        score = step * (slope - curve * step)
+        gain[j] = score if score > ZERO else ZERO
+
+
+@inline_jit
+def _mean_offset(grad, down, up):
+    """Return (mean, weight) of the gradients of the rows inside their bounds.
+
+    They all ask for one offset. Each counts by its distance to the nearer bound; held-out rows
+    have no room, so they do not count.
+    """
+    total = ZERO
+    weight = ZERO
+    for j in range(grad.shape[0]):
+        inside = up[j] if up[j] < -down[j] else -down[j]
+        total += inside * grad[j]
+        weight += inside
+    return total / (weight if weight > ZERO else ONE), weight
+
+
+@inline_jit
+def _best_offset(grad, bound, start, stop):
+    """Return the offset of the smallest (unclipped) gap, by bisection.
+
+    The gap is convex in the offset. Its slope is minus the bounds of the rows that still pay: it
+    vanishes where those above the offset with a positive label weigh as much as those below it
+    with a negative one.
+    """
+    low = np.float32(3e38)
+    high = np.float32(-3e38)
+    m = grad.shape[0]
+    for j in range(m):
+        if j < start or j >= stop:
+            low = grad[j] if grad[j] < low else low
+            high = grad[j] if grad[j] > high else high
+    for _ in range(40):
+        middle = HALF * (low + high)
+        weight = ZERO
+        for j in range(m):
+            if j < start or j >= stop:
+                b = bound[j]
+                weight += b if b * (grad[j] - middle) > ZERO else ZERO
+        if weight > ZERO:
+            low = middle
+        else:
+            high = middle
+    return HALF * (low + high)
+
+
+@inline_jit
+def _middle_offset(grad, bound, beta, start, stop, otherwise):
+    """Return the middle of the optimal offsets where no row is inside its bounds: LIBSVM's choice.
+
+    A row that can go up asks for an offset of at least its gradient, one that can go down for at
+    most that. ``otherwise`` where a row is inside, or the rows ask for nothing.
+    """
+    m = grad.shape[0]
+    least = np.float32(-3e38)
+    most = np.float32(3e38)
+    inside = False
+    for j in range(m):
+        if j < start or j >= stop:
+            g = grad[j]
+            b = bound[j]
+            near = AT_BOUND * (b if b > ZERO else -b)
+            can_rise = beta[j] < (b if b > ZERO else ZERO) - near
+            can_fall = beta[j] > (b if b < ZERO else ZERO) + near
+            inside = inside or (can_rise and can_fall)
+            if can_rise and g > least:
+                least = g
+            if can_fall and g < most:
+                most = g
+    bounded = least > np.float32(-1e38) and most < np.float32(1e38)
+    return HALF * (least + most) if bounded and least <= most and not inside else otherwise
+
+
+@inline_jit
+def _most_violating(grad, down, up, start, stop):
+    """Return the pair of LIBSVM's first-order rule: the extreme gradients of both directions."""
+    m = grad.shape[0]
+    i = np.int64(-1)
+    j = np.int64(-1)
+    for t in range(m):
+        if t < start or t >= stop:
+            if up[t] > ZERO and (i < 0 or grad[t] > grad[i]):
+                i = t
+            if down[t] < ZERO and (j < 0 or grad[t] < grad[j]):
+                j = t
+    return i, j
+
+
+@jit
+def solve_with_offset(
+    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+):
+    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+
+    Parameters
+    ----------
+    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+        As of `daskls.kernels.hinge.solve_hinge`; ``beta`` sums to 0 over the rows.
+
+    Returns
+    -------
+    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
+    gap : float. Duality gap at the offset, in units of the objective.
+    offset : float32. Added to ``K beta`` it gives the decision value.
+    """
+    m = beta.shape[0]
+    n_index_bits = index_bits(m)
+    keys = gain.view(np.int32)
+    gain[start:stop] = ZERO
+    down, up, inverse, half = room_of(beta, bound, diag)
+    offset = _best_offset(grad, bound, start, stop)
+    n_steps = 0
+    refreshed = False
+    i = np.int64(0)
+    j = np.int64(0)
+    step_i = ZERO
+    step_j = ZERO
+    while True:
+        for part in range(2):
+            lo = 0 if part == 0 else stop
+            hi = start if part == 0 else m
+            _update_and_score(
+                grad[lo:hi],
+                down[lo:hi],
+                up[lo:hi],
+                inverse[lo:hi],
+                half[lo:hi],
+                K[i, lo:hi],
+                K[j, lo:hi],
+                step_i,
+                step_j,
+                offset,
+                gain[lo:hi],
+            )
+        if n_steps % CHECK_EVERY == 0 or n_steps >= max_steps or refreshed:
+            gap = total_gap(grad, beta, bound, start, stop, offset, cap)
+            if gap <= gap_limit or n_steps >= max_steps:
+                break
+        i = argmax_gain(keys, n_index_bits)
+        j = np.int64(-1)
+        if i >= 0:
+            for part in range(2):
+                lo = 0 if part == 0 else stop
+                hi = start if part == 0 else m
+                _score_partners(
+                    grad[i],
+                    diag[i],
+                    down[i],
+                    up[i],
+                    K[i, lo:hi],
+                    grad[lo:hi],
+                    down[lo:hi],
+                    up[lo:hi],
+                    half[lo:hi],
+                    gain[lo:hi],
+                )
+            gain[i] = ZERO
+            j = argmax_gain(keys, n_index_bits)
+        if j < 0:
+            i, j = _most_violating(grad, down, up, start, stop)
+        moved = False
+        if i >= 0 and j >= 0 and i != j:
+            least = max(np.float64(down[i]), -np.float64(up[j]))
+            most = min(np.float64(up[i]), -np.float64(down[j]))
+            curve = np.float64(diag[i]) + np.float64(diag[j]) - 2.0 * np.float64(K[i, j])
+            step = (np.float64(grad[i]) - np.float64(grad[j])) / max(curve, 1e-12)
+            step_i = move(beta, bound, down, up, i, min(max(step, least), most))
+            step_j = move(beta, bound, down, up, j, -np.float64(step_i))
+            moved = step_i != ZERO or step_j != ZERO
+        if moved:
+            n_steps += 1
+            refreshed = False
+            if n_steps % CHECK_EVERY == 0:
+                offset, weight = _mean_offset(grad, down, up)
+                if weight == ZERO:
+                    offset = _best_offset(grad, bound, start, stop)
+        elif refreshed:
+            break
+        else:
+            add_columns(K, beta, signs, grad)
+            offset = _best_offset(grad, bound, start, stop)
+            i = np.int64(0)
+            j = np.int64(0)
+            step_i = ZERO
+            step_j = ZERO
+            refreshed = True
+    offset = _middle_offset(grad, bound, beta, start, stop, offset)
+    fill_held_out(K, beta, signs, grad, start, stop)
+    return n_steps, np.float64(gap), offset

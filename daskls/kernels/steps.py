@@ -1,0 +1,172 @@
+"""What both pairwise solvers are made of: the gradient from nothing, its largest gain, one move."""
+
+import numpy as np
+
+from daskls.kernels._jit import inline_jit, jit
+
+__all__ = ["CLIPPED", "UNCLIPPED", "dual_value", "fill_gradient"]
+
+ZERO = np.float32(0.0)
+HALF = np.float32(0.5)
+ONE = np.float32(1.0)
+# The largest hinge loss of a decision value that is clipped to [-1, 1] before it is used, and of
+# one that is not.
+CLIPPED = np.float32(2.0)
+UNCLIPPED = np.float32(3e38)
+# Below this share of diag_i * diag_j a pair counts as singular (equal rows have exactly 0): the
+# interior optimum of its 2 x 2 problem is rounding noise, and the optimum lies on an edge.
+SINGULAR = np.float32(1e-6)
+TINY = np.float32(1e-30)
+# Steps between two looks at the duality gap, which cost half a pass.
+CHECK_EVERY = 8
+
+
+@inline_jit
+def add_columns(K, beta, signs, grad):
+    """Set ``grad`` to ``signs - K beta``; see `fill_gradient`."""
+    m = beta.shape[0]
+    for j in range(m):
+        grad[j] = signs[j]
+    for i in range(m):
+        b = beta[i]
+        if b != ZERO:
+            row = K[i]
+            for j in range(m):
+                grad[j] -= row[j] * b
+
+
+@inline_jit
+def fill_held_out(K, beta, signs, grad, start, stop):
+    """Set ``grad`` to ``signs - K beta`` on rows start to stop - 1 alone."""
+    for j in range(start, stop):
+        grad[j] = signs[j]
+    own = grad[start:stop]
+    for i in range(beta.shape[0]):
+        b = beta[i]
+        if b != ZERO:
+            row = K[i, start:stop]
+            for j in range(own.shape[0]):
+                own[j] -= row[j] * b
+
+
+@jit
+def fill_gradient(K, beta, signs, grad):
+    """Set ``grad`` to ``signs - K beta``, reading only the rows of K where ``beta`` is not 0.
+
+    Parameters
+    ----------
+    K : float32 array, shape (m, m), C-contiguous, symmetric
+    beta : float32 array, shape (m,)
+    signs : float32 array, shape (m,). The labels, -1 or +1.
+    grad : float32 array, shape (m,). Updated in place.
+    """
+    add_columns(K, beta, signs, grad)
+
+
+@jit
+def dual_value(beta, grad, signs):
+    """Return the dual's value ``sum(signs beta) - 1/2 beta' K beta`` at a known gradient."""
+    total = 0.0
+    for j in range(beta.shape[0]):
+        total += np.float64(beta[j] * (signs[j] + grad[j]))
+    return 0.5 * total
+
+
+@inline_jit
+def row_gap(h, beta, bound, cap):
+    """Return one row's share of the duality gap.
+
+    ``h`` is the row's gradient less the offset: label minus decision value. The row pays
+    ``|bound|`` for each unit by which its margin falls short of 1, for ``cap`` units at the most.
+    """
+    room = bound * h
+    room = room if room > ZERO else ZERO
+    most = cap * (bound if bound > ZERO else -bound)
+    room = room if room < most else most
+    return room - beta * h
+
+
+@inline_jit
+def total_gap(grad, beta, bound, start, stop, offset, cap):
+    """Return the duality gap over the rows that are not held out."""
+    gap = ZERO
+    for part in range(2):
+        lo = 0 if part == 0 else stop
+        hi = start if part == 0 else grad.shape[0]
+        own_grad = grad[lo:hi]
+        own_beta = beta[lo:hi]
+        own_bound = bound[lo:hi]
+        for j in range(own_grad.shape[0]):
+            gap += row_gap(own_grad[j] - offset, own_beta[j], own_bound[j], cap)
+    return gap
+
+
+@inline_jit
+def room_of(beta, bound, diag):
+    """Return each beta's room below (<= 0) and above (>= 0), the diagonal's inverse and its half.
+
+    Kept beside beta, they leave a pass over the rows a third of its operations.
+    """
+    m = beta.shape[0]
+    down = np.empty(m, np.float32)
+    up = np.empty(m, np.float32)
+    inverse = np.empty(m, np.float32)
+    half = np.empty(m, np.float32)
+    for j in range(m):
+        b = bound[j]
+        down[j] = (b if b < ZERO else ZERO) - beta[j]
+        up[j] = (b if b > ZERO else ZERO) - beta[j]
+        q = diag[j]
+        inverse[j] = ONE / (q if q > TINY else TINY)
+        half[j] = HALF * q
+    return down, up, inverse, half
+
+
+@inline_jit
+def index_bits(m):
+    """Return the number of bits that hold every index below ``m``."""
+    n_index_bits = 1
+    while (1 << n_index_bits) < m:
+        n_index_bits += 1
+    return n_index_bits
+
+
+@inline_jit
+def argmax_gain(keys, n_index_bits):
+    """Return the index of the (nearly) largest gain, or -1 if no gain is positive.
+
+    ``keys`` is the int32 view of the gains. Non-negative floats sort like their bits, so the
+    maximum runs on integers, which vectorizes; the index rides in the lowest bits. It costs those
+    bits of the gain: at 2000 rows the choice is within 0.03 % of the largest, and equal gains go
+    to the larger index.
+    """
+    m = keys.shape[0]
+    low = np.int32((1 << n_index_bits) - 1)
+    high = np.int32(~low)
+    best = np.int32(0)
+    for j in range(m):
+        # Cast back each time: numba widens integer results to 64 bits, which halves the lanes.
+        key = np.int32(np.int32(keys[j] & high) | np.int32(j))
+        best = key if key > best else best
+    return np.int64(-1) if (best & high) == 0 else np.int64(best & low)
+
+
+@inline_jit
+def clip(value, low, high):
+    """Clip a scalar."""
+    value = value if value < high else high
+    return value if value > low else low
+
+
+@inline_jit
+def move(beta, bound, down, up, i, step):
+    """Move one beta, snapping to its bounds; return the step as float32 really took it."""
+    old = beta[i]
+    b = bound[i]
+    low = b if b < ZERO else ZERO
+    high = b if b > ZERO else ZERO
+    new = clip(np.float32(np.float64(old) + step), low, high)
+    beta[i] = new
+    down[i] = low - new
+    up[i] = high - new
+    return new - old

@@ -1,0 +1,34 @@
+"""Evaluate the model of one cell: all that prediction needs of this package, and no trainer."""
+
+import numpy as np
+
+from daskls.kernels.decision import decide_pairs
+from daskls.kernels.votes import vote_scores
+from daskls.records import FloatArray, LocalModel
+
+__all__ = ["cell_scores"]
+
+
+def cell_scores(model: LocalModel, X: FloatArray) -> FloatArray:
+    """Evaluate one cell's model: one GEMM and one vectorized pass of the kernel.
+
+    Parameters
+    ----------
+    model : LocalModel
+    X : real array, shape (m, d). Queries, not centered.
+
+    Returns
+    -------
+    scores : float64 array. For two classes present shape (m,), positive for the second; for more,
+        shape (m, k), one vote score a class present; for one class shape (m,), all 0.
+
+    Notes
+    -----
+    All in float64: with C in the hundreds a decision value is a small difference of large sums.
+    A row's result does not depend on the other rows.
+    """
+    n_classes = len(model.classes)
+    if n_classes == 1:
+        return np.zeros(len(X))
+    decisions = decide_pairs(model, X)
+    return decisions[:, 0] if n_classes == 2 else vote_scores(decisions, n_classes)

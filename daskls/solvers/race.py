@@ -1,0 +1,110 @@
+"""Which combinations of C and gamma stay in the search.
+
+Every combination is judged on the same held-out rows, so two of them are compared row by row: with
+d the weighted difference of their errors on a row, ``sum(d)`` has about the variance ``sum(d^2)``
+if they are equally good (McNemar's test). One is beaten beyond doubt when its excess is more than
+`DOUBT` standard deviations.
+
+Source: Maron, Moore, Hoeffding races, NIPS 1993 (the idea); McNemar 1947 (the test).
+"""
+
+import numpy as np
+
+from daskls.records import FloatArray, IntArray
+
+__all__ = ["Race", "is_beaten"]
+
+# 3 standard deviations: one wrong verdict in 740 between equals.
+DOUBT = 3.0
+
+
+def is_beaten(wrong: FloatArray, best: FloatArray) -> bool:
+    """Return whether errors stand above the best one's beyond doubt.
+
+    Parameters
+    ----------
+    wrong, best : float arrays, shape (m,). A row's weight where it is decided wrongly, else 0.
+
+    Examples
+    --------
+    >>> is_beaten(np.array([1.0] * 10), np.zeros(10)), is_beaten(np.array([1.0] * 9), np.zeros(9))
+    (True, False)
+    """
+    excess = wrong - best
+    return float(excess.sum()) > DOUBT * float(np.sqrt((excess**2).sum()))
+
+
+class Race:
+    """The errors of every combination so far, and who is still in.
+
+    Parameters
+    ----------
+    weights : float array, shape (m,). Of the cell's rows, ordered by fold.
+    fold_ptr : int array, shape (n_folds + 1,)
+    n_gammas, n_costs : int
+    on : bool. Off, nobody is ever beaten.
+    """
+
+    def __init__(
+        self, weights: FloatArray, fold_ptr: IntArray, n_gammas: int, n_costs: int, *, on: bool
+    ) -> None:
+        self._weights = weights.astype(np.float64)
+        self._fold_ptr = fold_ptr
+        self._on = on
+        self._wrong: dict[tuple[int, int], FloatArray] = {}
+        self._alive = np.ones((n_gammas, n_costs), bool)
+
+    @property
+    def rounds(self) -> list[tuple[int, ...]]:
+        """The folds of each round: two first, the others for those still in."""
+        folds = tuple(f for f in range(len(self._fold_ptr) - 1) if self._holds_rows(f))
+        return [folds[:2], folds[2:]] if self._on and len(folds) > 2 else [folds]
+
+    def _holds_rows(self, fold: int) -> bool:
+        return bool(self._fold_ptr[fold + 1] > self._fold_ptr[fold])
+
+    def costs_of(self, gamma: int) -> list[int]:
+        """Return the positions of the C values still in at one gamma."""
+        return np.flatnonzero(self._alive[gamma]).tolist()
+
+    def is_alive(self, gamma: int, cost: int) -> bool:
+        """Return whether a combination is still in."""
+        return bool(self._alive[gamma, cost])
+
+    def add(self, gamma: int, cost: int, folds: tuple[int, ...], wrong: FloatArray) -> None:
+        """Note which rows of some folds a combination decides wrongly (bool, shape (m,))."""
+        own = self._wrong.setdefault((gamma, cost), np.zeros_like(self._weights))
+        for fold in folds:
+            rows = slice(self._fold_ptr[fold], self._fold_ptr[fold + 1])
+            own[rows] = self._weights[rows] * wrong[rows]
+
+    def has_worsened(self, gamma: int, cost: int) -> bool:
+        """Return whether the C line of one gamma was better before, beyond doubt.
+
+        If so, this C and those after it are out.
+        """
+        if not self._on:
+            return False
+        line = [self._wrong[gamma, c] for c in self.costs_of(gamma) if c < cost]
+        own = self._wrong[gamma, cost]
+        if not line or not is_beaten(own, min(line, key=np.sum)):
+            return False
+        self._alive[gamma, cost:] = False
+        return True
+
+    def drop_beaten(self) -> None:
+        """Put out whoever is beaten by the best of those still in, all on the same rows."""
+        alive = {place: self._wrong[place] for place in zip(*self._alive.nonzero(), strict=True)}
+        best = min(alive.values(), key=np.sum)
+        for place, own in alive.items():
+            self._alive[place] = not is_beaten(own, best)
+
+    def mean_error(self, gamma: int, cost: int) -> float:
+        """Return the weighted error averaged over the folds that hold rows."""
+        own = self._wrong[gamma, cost]
+        errors = []
+        for fold in range(len(self._fold_ptr) - 1):
+            if self._holds_rows(fold):
+                rows = slice(self._fold_ptr[fold], self._fold_ptr[fold + 1])
+                errors.append(own[rows].sum() / self._weights[rows].sum())
+        return float(np.mean(errors))

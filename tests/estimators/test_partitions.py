@@ -1,0 +1,132 @@
+"""Several partitions of the same rows: independent cells, one averaged answer."""
+
+import itertools
+
+import numpy as np
+import pytest
+from support import SlowModel, checkers, is_close, model_bits, path_of, small_svc
+
+from daskls.partition.tree import route_rows
+
+N = 600
+QUERIES = np.random.default_rng(3).uniform(-0.5, 1.5, (60, 2))
+
+
+def fit(n_partitions=3, n_classes=2, **params):
+    X, y = checkers(N, n_classes=n_classes)
+    return small_svc(n_partitions=n_partitions, **params).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_scores_and_labels_equal_brute_force(n_classes):
+    X, y = checkers(N, n_classes=n_classes)
+    labels = np.array(["d", "b", "c", "a"][:n_classes])
+    model = small_svc(n_partitions=3).fit(X, labels[y])
+    slow = SlowModel(path_of(model))
+    assert slow.n_partitions == 3
+    scores = model.decision_function(QUERIES).reshape(len(QUERIES), -1)
+    expected = np.array([slow.scores(row) for row in QUERIES.tolist()]).reshape(scores.shape)
+    for found, wanted in zip(scores.ravel().tolist(), expected.ravel().tolist(), strict=True):
+        assert is_close(found, wanted)
+    winners = expected.argmax(axis=1) if n_classes > 2 else (expected[:, 0] > 0).astype(int)
+    np.testing.assert_array_equal(model.predict(QUERIES), model.classes_[winners])
+    # Clipping and averaging both mattered.
+    each = [[slow.pairs(row, p)[1] for p in range(3)] for row in QUERIES.tolist()]
+    assert any(abs(value) > 1 for row in each for values in row for value in values)
+    assert any(len({values[0] > 0 for values in row if values}) == 2 for row in each)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_cells_of_one_class_and_absent_classes(n_classes):
+    # Bands of one class each, wider than a cell: some cells hold one class, some two.
+    X, _ = checkers(N)
+    y = (X[:, 0] * n_classes).astype(int)
+    model = small_svc(cell_size=30, n_partitions=2).fit(X, y)
+    slow = SlowModel(path_of(model))
+    assert {len(cell["classes"]) for cell in slow.cells} == {1, 2}
+    scores = model.decision_function(X[:60]).reshape(60, -1)
+    n_sure = 0
+    for found, row in zip(scores.tolist(), X[:60].tolist(), strict=True):
+        assert all(map(is_close, found, np.atleast_1d(slow.scores(row))))
+        seen = [slow.pairs(row, p)[0] for p in range(2)]
+        if seen[0] == seen[1] == [1]:
+            n_sure += 1
+            # It wins against every other class by 1: n - 1 votes and that confidence.
+            sure = n_classes - 1
+            assert found[-1 if n_classes == 2 else 1] == (1.0 if sure == 1 else sure + sure / 9)
+        if n_classes > 2:
+            absent = set(range(3)) - {*seen[0], *seen[1]}
+            present = [found[c] for c in range(3) if c not in absent]
+            assert all(found[c] < min(present) for c in absent)
+    assert n_sure > 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_partitions_are_those_of_a_model_with_fewer(n_classes):
+    fewer, more = (model_bits(fit(n, n_classes)) for n in (1, 3))
+    of_cells = [name for name in fewer if name.startswith(("tree", "cell"))]
+    assert len(of_cells) > 20
+    assert [name for name in of_cells if fewer[name] != more[name]] == []
+    assert more["n_cells"] > fewer["n_cells"]
+
+
+def test_partitions_differ_and_their_cells_are_full(model):
+    X, _ = checkers(N)
+    cells = [route_rows(tree, X) for tree in model._reader.forest.trees]
+    assert [of.max() + 1 for of in cells] == [N // 100] * 3
+    for one, other in itertools.combinations(cells, 2):
+        # What one partition holds together, another one cuts apart.
+        assert len(set(zip(one, other, strict=True))) > 1.5 * N // 100
+    report = model.fit_report_
+    assert model.n_cells_ == len(report) == 3 * (N // 100)
+    assert report.partition.tolist() == sorted(report.partition)
+    assert report.leaf.tolist() == list(range(len(report)))
+    for partition in range(3):
+        own = report[report.partition == partition]
+        assert own.n_rows.sum() == N
+        assert own.n_rows.max() <= 100
+
+
+def test_another_seed_cuts_otherwise(model):
+    other = fit(random_state=1)
+    for partition in range(3):
+        ours, theirs = (m._reader.forest.trees[partition] for m in (model, other))
+        # All rows are in the sample, so the first partition knows no chance.
+        assert (ours.thresholds == theirs.thresholds).all() == (partition == 0)
+
+
+def test_each_partition_holds_every_row_in_the_cell_that_counted_it(model):
+    X, _ = checkers(N)
+    slow = SlowModel(path_of(model))
+    cells = [slow.walk(row, partition) for partition in range(3) for row in X.tolist()]
+    counts = np.bincount(cells, minlength=model.n_cells_)
+    np.testing.assert_array_equal(counts, model.fit_report_.n_rows)
+
+
+def test_averages_are_better_than_single_partitions():
+    X, y = checkers(1200, seed=1)
+    X_test, y_test = checkers(4000, seed=2, noise=0.0)
+    one, four = (
+        small_svc(n_partitions=n, cell_size=60).fit(X, y).score(X_test, y_test) for n in (1, 4)
+    )
+    assert one + 0.01 < four
+
+
+def test_one_feature_has_one_way_to_be_cut():
+    X = np.random.default_rng(0).random((400, 1))
+    model = small_svc(n_partitions=2).fit(X, X[:, 0] > 0.6)
+    first, second = model._reader.forest.trees
+    np.testing.assert_allclose(np.sort(second.thresholds), np.sort(first.thresholds), rtol=1e-12)
+    assert model.score(X, X[:, 0] > 0.6) > 0.95
+
+
+def test_equal_rows_are_one_cell_in_every_partition():
+    X = np.ones((50, 2))
+    model = small_svc(cell_size=7, n_partitions=3).fit(X, np.arange(50) < 20)
+    assert model.fit_report_.n_rows.tolist() == [50, 50, 50]
+    assert model.decision_function(X[:2]).tolist() == [-1.0, -1.0]

@@ -1,0 +1,121 @@
+"""The race against the full grid: who leaves, who must not, and what is saved."""
+
+import numpy as np
+import pytest
+from cells import SEED, binary_cell, class_cell, fit, queries
+
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers.cell import fit_cell
+from daskls.solvers.evaluate import cell_scores
+from daskls.solvers.race import Race, is_beaten
+
+
+def errors(*rows, m=40):
+    wrong = np.zeros(m, bool)
+    wrong[list(rows)] = True
+    return wrong
+
+
+def small_race(n_gammas=2, n_costs=3, n_folds=4, *, on=True):
+    return Race(np.ones(40), np.arange(n_folds + 1) * 40 // n_folds, n_gammas, n_costs, on=on)
+
+
+def test_beaten_beyond_doubt_is_mcnemars_test():
+    none = np.zeros(40)
+    assert not is_beaten(none, none)
+    assert not is_beaten(errors(*range(9)).astype(float), none)
+    assert is_beaten(errors(*range(10)).astype(float), none)
+    # Errors that both make say nothing; errors on other rows add doubt.
+    both = errors(*range(20, 40)).astype(float)
+    assert is_beaten(both + errors(*range(10)), both)
+    assert not is_beaten(errors(*range(10)).astype(float), errors(*range(10, 13)).astype(float))
+    # One heavy row proves no more than one row.
+    assert not is_beaten(100.0 * errors(0), none)
+
+
+def test_rounds():
+    assert small_race().rounds == [(0, 1), (2, 3)]
+    assert small_race(on=False).rounds == [(0, 1, 2, 3)]
+    assert small_race(n_folds=2).rounds == [(0, 1)]
+    # A fold without rows is trained by nobody.
+    holes = Race(np.ones(4), np.array([0, 2, 2, 4]), 1, 1, on=True)
+    assert holes.rounds == [(0, 2)]
+
+
+def test_the_beaten_leave_and_the_best_stays():
+    race = small_race()
+    for cost, n_wrong in enumerate((2, 12, 5)):
+        race.add(0, cost, (0, 1), errors(*range(n_wrong)))
+        race.add(1, cost, (0, 1), errors(*range(19)))
+    race.drop_beaten()
+    assert race.costs_of(0) == [0, 2]
+    assert race.costs_of(1) == []
+    assert race.is_alive(0, 0)
+    assert not race.is_alive(1, 2)
+
+
+def test_a_line_ends_where_it_has_worsened():
+    race = small_race()
+    race.add(0, 0, (0, 1), errors(0))
+    assert not race.has_worsened(0, 0)
+    race.add(0, 1, (0, 1), errors(*range(15)))
+    assert race.has_worsened(0, 1)
+    assert race.costs_of(0) == [0]
+    assert race.costs_of(1) == [0, 1, 2]
+
+
+def test_off_nobody_leaves():
+    race = small_race(on=False)
+    race.add(0, 0, (0, 1, 2, 3), errors())
+    race.add(0, 1, (0, 1, 2, 3), errors(*range(40)))
+    assert not race.has_worsened(0, 1)
+    assert race.costs_of(0) == [0, 1, 2]
+
+
+def test_mean_error_weighs_rows_within_folds_and_folds_alike():
+    race = Race(np.array([1.0, 3.0, 1.0, 1.0, 1.0]), np.array([0, 2, 5]), 1, 1, on=True)
+    race.add(0, 0, (0, 1), np.array([False, True, True, False, False]))
+    assert race.mean_error(0, 0) == pytest.approx((3 / 4 + 1 / 3) / 2)
+
+
+def noisy_cell(seed, m=600):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 2))
+    return X, ((X[:, 0] * X[:, 1] > 0) ^ (rng.random(m) < 0.1)).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_racing_trains_less_and_chooses_no_worse_beyond_doubt(seed):
+    X, y = noisy_cell(seed)
+    full, race = (fit(X, y, search=search, cv=5) for search in ("full", "race"))
+    assert full.report.n_trained == 500
+    assert race.report.n_trained < 400
+    # 3 standard deviations of a paired difference of 60 wrong rows of 600, at the most.
+    doubt = 3 * np.sqrt(60) / 600
+    assert abs(race.report.validation_error - full.report.validation_error) <= doubt
+
+
+def test_one_combination_is_the_same_model():
+    X, y = binary_cell()
+    models = [fit(X, y, C=(3.0,), gamma=(1.0,), search=search) for search in ("full", "race")]
+    assert {m.report.n_trained for m in models} == {5}
+    for name in ("rows", "coef", "center"):
+        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
+
+
+def test_many_classes_race_too():
+    X, codes = class_cell(3, m=300)
+    full, race = (fit(X, codes, search=search, cv=5) for search in ("full", "race"))
+    assert race.report.n_trained < full.report.n_trained
+    assert race.report.validation_error <= full.report.validation_error + 0.1
+    assert cell_scores(race, queries(X)).shape == (25, 3)
+
+
+def test_the_same_bits_twice():
+    X, y = noisy_cell(4)
+    models = [
+        fit_cell(X, y, np.ones(len(X)), SolverSpec(), CellReport(0, 0, 0, 0, 0.0), SEED)
+        for _ in range(2)
+    ]
+    for name in ("rows", "coef", "center", "class_ptr"):
+        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
