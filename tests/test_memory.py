@@ -78,7 +78,7 @@ def test_one_class_in_a_cell_of_a_binary_fit_is_within_the_projection():
 @pytest.mark.parametrize("n_partitions", [1, 4])
 @pytest.mark.parametrize("d", [10, 100])
 def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_path, monkeypatch):
-    n_rows = 20_000
+    n_rows = 60_000
     X = np.random.default_rng(0).random((n_rows, d), dtype="f4")
     y = np.zeros((n_rows, 1), np.int32)
     trees = [grow_tree(X[:200], 50, np.zeros(d), (seed,)) for seed in range(n_partitions)]
@@ -99,7 +99,8 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
         peak = X.nbytes + y.nbytes + tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     projected = assign_nbytes(TaskSizes(d, 4, 2, 2000, SolverSpec()), n_rows)
-    assert peak <= projected <= LOOSEST * peak, f"projected / peak = {projected / peak:.2f}"
+    # Threads that earlier tests left behind allocate a little, too.
+    assert peak - (1 << 18) <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
     assert exchange.stack_manifest().sum() == n_partitions * n_rows
 
 

@@ -13,7 +13,7 @@ EXPECTED = {
 
 @parametrize_with_checks(
     [
-        VoronoiSVC(cell_size=50, C=1.0, gamma=1.0, cv=2, random_state=0),
+        VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
     ],
     expected_failed_checks=lambda _: EXPECTED,
 )

