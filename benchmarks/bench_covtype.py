@@ -241,7 +241,7 @@ def draw_points(axes: Any, records: list[Record]) -> None:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
-    parser.add_argument("--methods", nargs="+", help="beginnings of their names")
+    parser.add_argument("--methods", nargs="+", help="their names, or beginnings of them")
     parser.add_argument("--rows", type=int, help="the first so many rows of each part of a set")
     parser.add_argument("--limit", type=float, default=7200, help="seconds of one process")
     parser.add_argument("--again", action="store_true", help="measure what was measured, too")
@@ -254,7 +254,11 @@ def options() -> argparse.Namespace:
 
 
 def chosen(row: dict[str, Any], names: list[str] | None) -> bool:
-    return row["name"].startswith(tuple(names)) if names else row["default"]
+    """Return whether a method is named: by its whole name, or by a beginning that is no name."""
+    if not names:
+        return row["default"]
+    whole = {method["name"] for method in METHODS}
+    return any(row["name"] == n or (n not in whole and row["name"].startswith(n)) for n in names)
 
 
 def main() -> None:
