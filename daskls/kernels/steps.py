@@ -4,7 +4,7 @@ import numpy as np
 
 from daskls.kernels._jit import inline_jit, jit
 
-__all__ = ["CLIPPED", "UNCLIPPED", "dual_value", "fill_gradient"]
+__all__ = ["CLIPPED", "UNCLIPPED", "fill_gradient"]
 
 ZERO = np.float32(0.0)
 HALF = np.float32(0.5)
@@ -12,7 +12,7 @@ ONE = np.float32(1.0)
 # The largest hinge loss of a decision value that is clipped to [-1, 1] before it is used, and of
 # one that is not.
 CLIPPED = np.float32(2.0)
-UNCLIPPED = np.float32(3e38)
+UNCLIPPED = np.float32(1e30)
 # Below this share of diag_i * diag_j a pair counts as singular (equal rows have exactly 0): the
 # interior optimum of its 2 x 2 problem is rounding noise, and the optimum lies on an edge.
 SINGULAR = np.float32(1e-6)
@@ -61,15 +61,6 @@ def fill_gradient(K, beta, signs, grad):
     grad : float32 array, shape (m,). Updated in place.
     """
     add_columns(K, beta, signs, grad)
-
-
-@jit
-def dual_value(beta, grad, signs):
-    """Return the dual's value ``sum(signs beta) - 1/2 beta' K beta`` at a known gradient."""
-    total = 0.0
-    for j in range(beta.shape[0]):
-        total += np.float64(beta[j] * (signs[j] + grad[j]))
-    return 0.5 * total
 
 
 @inline_jit

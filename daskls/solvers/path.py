@@ -8,22 +8,37 @@ import numpy as np
 
 from daskls.kernels.hinge import solve_hinge
 from daskls.kernels.offset import solve_with_offset
-from daskls.kernels.steps import CLIPPED, UNCLIPPED, dual_value, fill_gradient
+from daskls.kernels.start import set_start
+from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
 from daskls.records import FloatArray, IntArray, SolverSpec
+from daskls.solvers.race import is_beaten
 
-__all__ = ["Counts", "Solution", "Solutions", "WidthPath", "max_steps", "solve_once"]
+__all__ = ["Counts", "Line", "Solutions", "WidthPath", "max_steps"]
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """What training on all folds but one gave: ``beta`` float32 (m,), 0 on the fold; the offset."""
+class Line:
+    """What training without one fold gave, C by C.
 
-    beta: FloatArray
-    offset: float
+    Attributes
+    ----------
+    places : tuple of int. Positions of the C values in the grid, increasing.
+    betas : float32 array, shape (n, m). 0 on the fold.
+    offsets : float64 array, shape (n,). 0 without offset.
+    """
+
+    places: tuple[int, ...]
+    betas: FloatArray
+    offsets: FloatArray
+
+    def only(self, places: set[int]) -> "Line":
+        """Return the line of some C values; those it does not have are left out."""
+        rows = [row for row, place in enumerate(self.places) if place in places]
+        return Line(tuple(self.places[r] for r in rows), self.betas[rows], self.offsets[rows])
 
 
-# Of one pair and one width, by (fold, position of C in the grid).
-Solutions = dict[tuple[int, int], Solution]
+# Of one pair at one width, by fold.
+Solutions = dict[int, Line]
 
 
 @dataclass
@@ -47,7 +62,7 @@ def max_steps(n_rows: int) -> int:
 
 
 class WidthPath:
-    """Solves one pair at one width, C by C in increasing order, on several folds.
+    """Solves one pair at one width, fold by fold.
 
     Every solve starts from the feasible point of the largest dual value among: the fold's solution
     at the C before, as it is (suits narrow kernels) or scaled with C (suits wide ones); the fold's
@@ -56,12 +71,12 @@ class WidthPath:
 
     Parameters
     ----------
-    K : float32 array, shape (m, m). Rows are ordered by fold.
+    K : float32 array, shape (m, m), C-contiguous. Rows are ordered by fold.
     signs : float32 array, shape (m,). -1 for the pair's first class, +1 for its second.
     weights : float32 array, shape (m,), > 0. Multiply C.
     fold_ptr : int array, shape (n_folds + 1,). Fold f owns rows fold_ptr[f] to fold_ptr[f + 1] - 1.
     spec : SolverSpec
-    before : dict of Solution. Of the width before; empty at the first.
+    before : dict of Line. Of the width before; empty at the first.
     """
 
     def __init__(
@@ -74,112 +89,161 @@ class WidthPath:
         before: Solutions,
     ) -> None:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
-        self.spec = spec
+        self.spec, self.before = spec, before
         self.diag = np.ascontiguousarray(np.diagonal(K))
-        self.gain = np.empty_like(signs)
-        self.before = before
-        self._products, self._bound_products = self._multiply()
-        self._last: dict[int, tuple[float, FloatArray, FloatArray]] = {}
-        self.solutions: Solutions = {}
+        self._gain = np.empty_like(signs)
         self.counts = Counts()
+        self.cap = CLIPPED if spec.clipped_gap else UNCLIPPED
+        self._products: dict[int, FloatArray] = {}
+        self._bound_products: dict[int, FloatArray] = {}
 
-    def step(self, i: int, cost: float, folds: tuple[int, ...]) -> FloatArray:
-        """Train without each of the folds at one C; return the decision values on those folds.
+    def train(
+        self, places: list[int], costs: FloatArray, folds: tuple[int, ...], doubt: float = 0.0
+    ) -> tuple[Solutions, FloatArray]:
+        """Train without each of the folds at each C.
 
         Parameters
         ----------
-        i : int. Position of the C in the grid.
-        cost : float. The C; larger than at the last step.
+        places : list of int, increasing. Positions of the C values in the grid.
+        costs : float64 array, of the values at ``places``
         folds : tuple of int
+        doubt : float. A fold's line ends at a C whose errors on the held-out rows exceed the best
+            ones before by so many standard deviations; that C is out, with those after it, for
+            every fold. 0: it does not end.
 
         Returns
         -------
-        decisions : float32 array, shape (m,). Rows of other folds hold NaN.
+        solutions : dict of Line, one a fold, all of the same places
+        decisions : float32 array, shape (n, m). Values held out; rows of other folds hold NaN.
         """
-        decisions = np.full_like(self.signs, np.nan)
+        self._multiply(folds)
+        n_done = len(places)
+        solutions: Solutions = {}
+        decisions = np.full((n_done, len(self.signs)), np.nan, np.float32)
         for fold in folds:
-            start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
-            bound = self.signs * self.weights * np.float32(cost)
-            bound[start:stop] = 0.0
-            beta, grad = self._start(fold, i, cost, bound)
-            offset = solve(self, bound, beta, grad, start, stop)
-            self._last[fold] = cost, beta, grad
-            self.solutions[fold, i] = Solution(beta, offset)
-            held_out = slice(start, stop)
-            decisions[held_out] = self.signs[held_out] - grad[held_out] + np.float32(offset)
-        return decisions
+            n_done, line = self._solve(fold, places[:n_done], costs[:n_done], doubt, decisions)
+            solutions[fold] = line
+        left = set(places[:n_done])
+        return {fold: line.only(left) for fold, line in solutions.items()}, decisions[:n_done]
 
-    def _start(
-        self, fold: int, i: int, cost: float, bound: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the best start and its gradient, as new arrays."""
-        starts = []
-        if fold in self._last:
-            last_cost, beta, grad = self._last[fold]
-            factor = np.float32(cost / last_cost)
-            starts.append((beta, grad))
-            starts.append((beta * factor, self.signs - (self.signs - grad) * factor))
-        else:
-            starts.append((np.zeros_like(bound), self.signs.copy()))
-            if not self.spec.fit_intercept:
-                starts.append((bound, self.signs - self._bound_products[fold] * np.float32(cost)))
-        if (fold, i) in self._products:
-            beta = self.before[fold, i].beta
-            starts.append((beta, self.signs - self._products[fold, i]))
-        values = [dual_value(beta, grad, self.signs) for beta, grad in starts]
-        beta, grad = starts[int(np.argmax(values))]
-        # Rounding must not carry a bounded beta past its bound.
-        low, high = np.minimum(bound, 0), np.maximum(bound, 0)
-        return np.clip(beta, low, high), grad.copy()
+    def _solve(
+        self,
+        fold: int,
+        places: list[int],
+        costs: FloatArray,
+        doubt: float,
+        decisions: FloatArray,
+    ) -> tuple[int, Line]:
+        """Solve one fold's line; write its decision values; return (how far it came, the line)."""
+        start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
+        held_out = slice(start, stop)
+        unit = self.signs * self.weights
+        unit[held_out] = 0.0
+        betas = np.empty((len(places), len(unit)), np.float32)
+        offsets = np.zeros(len(places))
+        before, products, has_before = self._before(fold, places)
+        # The first start is at zero, whose gradient is the labels.
+        last, grad = unit, self.signs.copy()
+        best: FloatArray | None = None
+        for i, cost in enumerate(costs):
+            bound = unit * np.float32(cost)
+            set_start(
+                bound,
+                unit,
+                self._bound_products[fold],
+                last,
+                cost / costs[i - 1] if i else 0.0,
+                before[i],
+                products[i],
+                has_before[i],
+                0.0 if self.spec.fit_intercept else cost,
+                self.signs,
+                betas[i],
+                grad,
+            )
+            offsets[i] = self._ascend(bound, betas[i], grad, start, stop)
+            last = betas[i]
+            values = self.signs[held_out] - grad[held_out] + np.float32(offsets[i])
+            decisions[i, held_out] = values
+            if doubt:
+                wrong = self.weights[held_out] * ((values > 0) != (self.signs[held_out] > 0))
+                if best is not None and is_beaten(wrong, best, doubt):
+                    return i, Line(tuple(places[:i]), betas[:i], offsets[:i])
+                best = wrong if best is None or wrong.sum() < best.sum() else best
+        return len(places), Line(tuple(places), betas, offsets)
 
-    def _multiply(self) -> tuple[dict[tuple[int, int], FloatArray], FloatArray]:
-        """Return K times each solution of the width before, and times each fold's bounds at C = 1.
+    def _ascend(
+        self, bound: FloatArray, beta: FloatArray, grad: FloatArray, start: int, stop: int
+    ) -> float:
+        """Solve in place; count; return the offset, 0 where none is fitted."""
+        limit = self.spec.tol * float(np.abs(bound).sum(dtype=float))
+        method: Callable[..., Any] = solve_with_offset if self.spec.fit_intercept else solve_hinge
+        n_steps, gap, *offset = method(
+            self.K,
+            self.diag,
+            self.signs,
+            bound,
+            beta,
+            grad,
+            start,
+            stop,
+            self.cap,
+            limit,
+            max_steps(len(beta)),
+            self._gain,
+        )
+        self.counts.add(Counts(n_steps, 1, int(gap > limit)))
+        return float(offset[0]) if offset else 0.0
 
-        One GEMM for both: K is read once.
+    def _before(self, fold: int, places: list[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return a fold's solutions of the width before, their products, and which there are."""
+        has_before = np.zeros(len(places), bool)
+        before = np.zeros((len(places), len(self.signs)), np.float32)
+        products = np.zeros_like(before)
+        if fold in self.before:
+            line = self.before[fold]
+            rows = [i for i, place in enumerate(places) if place in line.places]
+            sources = [line.places.index(places[i]) for i in rows]
+            has_before[rows] = True
+            before[rows] = line.betas[sources]
+            products[rows] = self._products[fold][sources]
+        return before, products, has_before
+
+    def _multiply(self, folds: tuple[int, ...]) -> None:
+        """Note K times each fold's solutions of the width before, and times its bounds at C = 1.
+
+        One GEMM for all: K is read once.
         """
-        n_folds = len(self.fold_ptr) - 1
-        bounds = np.tile(self.signs * self.weights, (n_folds, 1))
-        for fold in range(n_folds):
-            bounds[fold, self.fold_ptr[fold] : self.fold_ptr[fold + 1]] = 0.0
-        stack = [*bounds, *(solution.beta for solution in self.before.values())]
-        products = np.stack(stack) @ self.K
-        return dict(zip(self.before, products[n_folds:], strict=True)), products[:n_folds]
+        parts = []
+        for fold in folds:
+            bounds = self.signs * self.weights
+            bounds[self.fold_ptr[fold] : self.fold_ptr[fold + 1]] = 0.0
+            parts.append(bounds[None])
+            if fold in self.before:
+                parts.append(self.before[fold].betas)
+        products = np.concatenate(parts) @ self.K
+        at = 0
+        for fold in folds:
+            self._bound_products[fold] = products[at]
+            at += 1
+            if fold in self.before:
+                n = len(self.before[fold].places)
+                self._products[fold] = products[at : at + n]
+                at += n
 
+    def solve_all(self, start: FloatArray, cost: float) -> tuple[FloatArray, float]:
+        """Train on all rows at one C, from a start that is clipped to the bounds.
 
-def solve(
-    path: WidthPath, bound: FloatArray, beta: FloatArray, grad: FloatArray, start: int, stop: int
-) -> float:
-    """Solve in place; count; return the offset, 0 where none is fitted."""
-    limit = path.spec.tol * float(np.abs(bound).sum(dtype=np.float64))
-    cap = CLIPPED if path.spec.clipped_gap else UNCLIPPED
-    method: Callable[..., Any] = solve_with_offset if path.spec.fit_intercept else solve_hinge
-    n_steps, gap, *offset = method(
-        path.K,
-        path.diag,
-        path.signs,
-        bound,
-        beta,
-        grad,
-        start,
-        stop,
-        cap,
-        limit,
-        max_steps(len(beta)),
-        path.gain,
-    )
-    path.counts.n_steps += n_steps
-    path.counts.n_trained += 1
-    path.counts.n_at_limit += gap > limit
-    return float(offset[0]) if offset else 0.0
-
-
-def solve_once(path: WidthPath, start: FloatArray, cost: float) -> Solution:
-    """Train on all rows at one C, from a start that is clipped to the bounds."""
-    bound = path.signs * path.weights * np.float32(cost)
-    beta = np.clip(start, np.minimum(bound, 0), np.maximum(bound, 0))
-    if path.spec.fit_intercept and abs(beta.sum(dtype=np.float64)) > 1e-6 * np.abs(beta).sum():
-        # Clipping has broken the equality constraint.
-        beta = np.zeros_like(beta)
-    grad = np.empty_like(beta)
-    fill_gradient(path.K, beta, path.signs, grad)
-    return Solution(beta, solve(path, bound, beta, grad, 0, 0))
+        Returns
+        -------
+        beta : float32 array, shape (m,)
+        offset : float. 0 without offset.
+        """
+        bound = self.signs * self.weights * np.float32(cost)
+        beta = np.clip(start, np.minimum(bound, 0), np.maximum(bound, 0))
+        if self.spec.fit_intercept and abs(beta.sum(dtype=float)) > 1e-6 * np.abs(beta).sum():
+            # Clipping has broken the equality constraint.
+            beta = np.zeros_like(beta)
+        grad = np.empty_like(beta)
+        fill_gradient(self.K, beta, self.signs, grad)
+        return beta, self._ascend(bound, beta, grad, 0, 0)

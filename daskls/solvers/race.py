@@ -18,8 +18,8 @@ __all__ = ["Race", "is_beaten"]
 DOUBT = 3.0
 
 
-def is_beaten(wrong: FloatArray, best: FloatArray) -> bool:
-    """Return whether errors stand above the best one's beyond doubt.
+def is_beaten(wrong: FloatArray, best: FloatArray, doubt: float = DOUBT) -> bool:
+    """Return whether errors stand above the best one's by more than ``doubt`` deviations.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def is_beaten(wrong: FloatArray, best: FloatArray) -> bool:
     (True, False)
     """
     excess = wrong - best
-    return float(excess.sum()) > DOUBT * float(np.sqrt((excess**2).sum()))
+    return float(excess.sum()) > doubt * float(np.sqrt((excess**2).sum()))
 
 
 class Race:
@@ -53,6 +53,8 @@ class Race:
         self._on = on
         self._wrong: dict[tuple[int, int], FloatArray] = {}
         self._alive = np.ones((n_gammas, n_costs), bool)
+        # In the last round everyone runs to the end: who is left was not beaten.
+        self.is_open = len(self.rounds) > 1
 
     @property
     def rounds(self) -> list[tuple[int, ...]]:
@@ -67,10 +69,6 @@ class Race:
         """Return the positions of the C values still in at one gamma."""
         return np.flatnonzero(self._alive[gamma]).tolist()
 
-    def is_alive(self, gamma: int, cost: int) -> bool:
-        """Return whether a combination is still in."""
-        return bool(self._alive[gamma, cost])
-
     def add(self, gamma: int, cost: int, folds: tuple[int, ...], wrong: FloatArray) -> None:
         """Note which rows of some folds a combination decides wrongly (bool, shape (m,))."""
         own = self._wrong.setdefault((gamma, cost), np.zeros_like(self._weights))
@@ -78,19 +76,9 @@ class Race:
             rows = slice(self._fold_ptr[fold], self._fold_ptr[fold + 1])
             own[rows] = self._weights[rows] * wrong[rows]
 
-    def has_worsened(self, gamma: int, cost: int) -> bool:
-        """Return whether the C line of one gamma was better before, beyond doubt.
-
-        If so, this C and those after it are out.
-        """
-        if not self._on:
-            return False
-        line = [self._wrong[gamma, c] for c in self.costs_of(gamma) if c < cost]
-        own = self._wrong[gamma, cost]
-        if not line or not is_beaten(own, min(line, key=np.sum)):
-            return False
-        self._alive[gamma, cost:] = False
-        return True
+    def end_line(self, gamma: int, places: list[int]) -> None:
+        """Put out the C values from where one gamma's line ended."""
+        self._alive[gamma, places] = False
 
     def drop_beaten(self) -> None:
         """Put out whoever is beaten by the best of those still in, all on the same rows."""
@@ -98,6 +86,7 @@ class Race:
         best = min(alive.values(), key=np.sum)
         for place, own in alive.items():
             self._alive[place] = not is_beaten(own, best)
+        self.is_open = False
 
     def mean_error(self, gamma: int, cost: int) -> float:
         """Return the weighted error averaged over the folds that hold rows."""

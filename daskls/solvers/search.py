@@ -9,8 +9,8 @@ from daskls.kernels.gram import apply_kernel
 from daskls.kernels.votes import Ballot, pairs_of
 from daskls.records import FloatArray, IntArray, KernelSpec, SolverSpec
 from daskls.solvers.grid import Grid
-from daskls.solvers.path import Counts, Solutions, WidthPath, solve_once
-from daskls.solvers.race import Race
+from daskls.solvers.path import Counts, Solutions, WidthPath
+from daskls.solvers.race import DOUBT, Race
 
 __all__ = ["CellData", "Choice", "refit_cell", "search_grid"]
 
@@ -97,16 +97,16 @@ class Search:
         for number, folds in enumerate(rounds):
             before = self._no_solutions()
             for g, gamma in enumerate(self.grid.gammas):
-                costs = self.race.costs_of(g)
-                if not costs:
+                if not self.race.costs_of(g):
                     continue
                 apply_kernel(self.cell.base, kernel_of(self.spec, gamma), K)
-                before = self._train(K, g, costs, folds, before)
+                before = self._train(K, g, folds, before)
                 if number == len(rounds) - 1:
-                    best = self._keep_best(g, costs, best)
+                    best = self._keep_best(g, best)
             if number < len(rounds) - 1:
                 self.race.drop_beaten()
-                self._forget_beaten()
+                for g in range(len(self.grid.gammas)):
+                    self._keep(g, set(self.race.costs_of(g)))
         if best is None:
             raise AssertionError("a race has at least one winner")
         return self._choice(*best)
@@ -115,16 +115,14 @@ class Search:
         self,
         K: FloatArray,
         g: int,
-        costs: list[int],
         folds: tuple[int, ...],
         before: PairSolutions,
     ) -> PairSolutions:
         """Train every pair at one gamma; tell the race; return and keep the solutions."""
-        cell = self.cell
-        if cell.n_classes == 2:
-            solutions = [self._train_binary(K, g, costs, folds, before[0])]
+        if self.cell.n_classes == 2:
+            solutions = [self._train_binary(K, g, folds, before[0])]
         else:
-            solutions = self._train_pairs(K, g, costs, folds, before)
+            solutions = self._train_pairs(K, g, folds, before)
         for kept, own in zip(self.kept[g], solutions, strict=True):
             kept.update(own)
         return solutions
@@ -136,76 +134,70 @@ class Search:
         fold_ptr = cell.fold_ptr(rows, self.spec.cv)
         return WidthPath(K, signs, cell.weights[rows], fold_ptr, self.spec, before)
 
+    def _costs(self, places: list[int]) -> FloatArray:
+        return np.array([self.grid.costs[i] for i in places])
+
     def _train_binary(
-        self, K: FloatArray, g: int, costs: list[int], folds: tuple[int, ...], before: Solutions
+        self, K: FloatArray, g: int, folds: tuple[int, ...], before: Solutions
     ) -> Solutions:
-        """Train C by C, until the validation error has worsened beyond doubt."""
+        """Train the C values still in, until the validation error has worsened beyond doubt."""
         _, _, rows, signs = next(self.cell.pairs())
         path = self._path(K, rows, signs, before)
-        for i in costs:
-            decisions = path.step(i, self.grid.costs[i], folds)
-            self.race.add(g, i, folds, (decisions > 0) != (signs > 0))
-            if self.race.has_worsened(g, i):
-                break
+        places = self.race.costs_of(g)
+        doubt = DOUBT if self.race.is_open else 0.0
+        solutions, decisions = path.train(places, self._costs(places), folds, doubt)
+        self.race.end_line(g, places[len(decisions) :])
+        for i, values in zip(places, decisions, strict=False):
+            self.race.add(g, i, folds, (values > 0) != (signs > 0))
         self.counts.add(path.counts)
-        return path.solutions
+        return solutions
 
     def _train_pairs(
-        self,
-        K: FloatArray,
-        g: int,
-        costs: list[int],
-        folds: tuple[int, ...],
-        before: PairSolutions,
+        self, K: FloatArray, g: int, folds: tuple[int, ...], before: PairSolutions
     ) -> PairSolutions:
         """Train pair by pair; collect the votes on the held-out rows, a ballot a C."""
         cell = self.cell
-        ballots = [Ballot(len(cell.codes), cell.n_classes) for _ in costs]
-        solutions = []
+        places = self.race.costs_of(g)
+        ballots = [Ballot(len(cell.codes), cell.n_classes) for _ in places]
+        all_solutions = []
         for (a, b, rows, signs), own_before in zip(cell.pairs(), before, strict=True):
             path = self._path(K[np.ix_(rows, rows)], rows, signs, own_before)
-            for i in costs:
-                path.step(i, self.grid.costs[i], folds)
-            decisions = _held_out_decisions(K, path.solutions, costs, folds, cell, rows)
+            solutions, _ = path.train(places, self._costs(places), folds)
+            decisions = _held_out_decisions(K, solutions, cell, rows)
             for ballot, values in zip(ballots, decisions, strict=True):
                 ballot.add(a, b, values)
             self.counts.add(path.counts)
-            solutions.append(path.solutions)
-        for i, ballot in zip(costs, ballots, strict=True):
+            all_solutions.append(solutions)
+        for i, ballot in zip(places, ballots, strict=True):
             self.race.add(g, i, folds, ballot.scores().argmax(axis=1) != cell.codes)
-        return solutions
+        return all_solutions
 
     def _keep_best(
-        self, g: int, costs: list[int], best: tuple[float, int, int] | None
+        self, g: int, best: tuple[float, int, int] | None
     ) -> tuple[float, int, int] | None:
         """Return the best combination up to this gamma; forget the solutions of the others."""
-        for i in costs:
-            if self.race.is_alive(g, i):
-                error = self.race.mean_error(g, i)
-                if best is None or error < best[0]:
-                    best = error, g, i
+        for i in self.race.costs_of(g):
+            error = self.race.mean_error(g, i)
+            if best is None or error < best[0]:
+                best = error, g, i
         for gamma in range(g + 1):
-            for kept in self.kept[gamma]:
-                for fold, i in list(kept):
-                    if best is None or (gamma, i) != best[1:]:
-                        del kept[fold, i]
+            self._keep(gamma, {best[2]} if best and gamma == best[1] else set())
         return best
 
-    def _forget_beaten(self) -> None:
-        for g, pairs in enumerate(self.kept):
-            for kept in pairs:
-                for fold, i in list(kept):
-                    if not self.race.is_alive(g, i):
-                        del kept[fold, i]
+    def _keep(self, g: int, places: set[int]) -> None:
+        """Forget all solutions at one gamma but those of some C values."""
+        for kept in self.kept[g]:
+            for fold in kept:
+                kept[fold] = kept[fold].only(places)
 
     def _choice(self, error: float, g: int, i: int) -> Choice:
         """Average the fold models of the selected combination."""
         betas: list[FloatArray] = []
         offsets = []
         for kept in self.kept[g]:
-            own = [solution for (_, c), solution in sorted(kept.items()) if c == i]
-            betas.append(np.stack([s.beta for s in own]).mean(axis=0, dtype=np.float64))
-            offsets.append(np.mean([s.offset for s in own]))
+            own = [kept[fold].only({i}) for fold in sorted(kept)]
+            betas.append(np.concatenate([line.betas for line in own]).mean(axis=0, dtype=float))
+            offsets.append(np.concatenate([line.offsets for line in own]).mean())
         return Choice(
             kernel=kernel_of(self.spec, self.grid.gammas[g]),
             C=self.grid.costs[i],
@@ -254,9 +246,9 @@ def refit_cell(cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> 
         own = K if cell.n_classes == 2 else K[np.ix_(rows, rows)]
         fold_ptr = cell.fold_ptr(rows, spec.cv)
         path = WidthPath(own, signs, cell.weights[rows], fold_ptr, spec, {})
-        solution = solve_once(path, coef * np.float32(grid.refit_scale), cost)
-        betas.append(solution.beta)
-        offsets.append(solution.offset)
+        beta, offset = path.solve_all(coef * np.float32(grid.refit_scale), cost)
+        betas.append(beta)
+        offsets.append(offset)
         choice.counts.add(path.counts)
     return replace(choice, C=cost, coef=_coefficients(cell, betas), intercepts=np.array(offsets))
 
@@ -267,20 +259,15 @@ def kernel_of(spec: SolverSpec, gamma: float) -> KernelSpec:
 
 
 def _held_out_decisions(
-    K: FloatArray,
-    solutions: Solutions,
-    costs: list[int],
-    folds: tuple[int, ...],
-    cell: CellData,
-    rows: IntArray,
+    K: FloatArray, solutions: Solutions, cell: CellData, rows: IntArray
 ) -> FloatArray:
     """Return one pair's decision values on the rows of all classes, without their own fold."""
-    decisions = np.zeros((len(costs), len(cell.codes)), np.float32)
-    for fold in folds:
+    n_costs = len(next(iter(solutions.values())).places)
+    decisions = np.zeros((n_costs, len(cell.codes)), np.float32)
+    for fold, line in solutions.items():
         held_out = np.flatnonzero(cell.folds == fold)
-        own = [solutions[fold, i] for i in costs]
-        values = np.stack([s.beta for s in own]) @ K[np.ix_(held_out, rows)].T
-        decisions[:, held_out] = values + np.array([[s.offset] for s in own], np.float32)
+        values = line.betas @ K[np.ix_(held_out, rows)].T
+        decisions[:, held_out] = values + line.offsets[:, None].astype(np.float32)
     return decisions
 
 

@@ -9,7 +9,7 @@ import pytest
 
 SOLVE = """
 import numpy as np
-from daskls.kernels import hinge, offset, steps
+from daskls.kernels import hinge, offset, start, steps
 from daskls.kernels.gram import apply_kernel, base_matrix
 from daskls.records import KernelSpec
 
@@ -36,13 +36,16 @@ steps.add_columns(K, bound, y, y.copy())
 steps.fill_held_out(K, bound, y, y.copy(), 5, 9)
 steps.fill_gradient(K, bound, y, y.copy())
 steps.row_gap(y[0], y[1], y[2], cap)
-steps.dual_value(bound, y, y)
+start._terms(bound, y, y)
+start._set_start(zero, 0 * y, y, y, y, ones[0], bound)
 """
 PRINT = """
 for method in (hinge.solve_hinge, offset.solve_with_offset):
     beta, grad, gain = 0 * y, y.copy(), 0 * y
     out = method(K, ones, y, bound, beta, grad, 20, 40, cap, 1e-4, 1000, gain)
     print(out, beta.tobytes().hex(), grad.tobytes().hex())
+start.set_start(bound, y, K @ y, beta, 3.0, y, K @ y, True, 0.0, y, grad, gain)
+print(grad.tobytes().hex(), gain.tobytes().hex())
 """
 
 

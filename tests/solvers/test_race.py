@@ -1,5 +1,7 @@
 """The race against the full grid: who leaves, who must not, and what is saved."""
 
+import naive
+import numba
 import numpy as np
 import pytest
 from cells import SEED, binary_cell, class_cell, fit, queries
@@ -7,7 +9,11 @@ from cells import SEED, binary_cell, class_cell, fit, queries
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.cell import fit_cell
 from daskls.solvers.evaluate import cell_scores
+from daskls.solvers.folds import deal_folds
+from daskls.solvers.path import WidthPath
 from daskls.solvers.race import Race, is_beaten
+
+compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without compilation")
 
 
 def errors(*rows, m=40):
@@ -50,26 +56,55 @@ def test_the_beaten_leave_and_the_best_stays():
     race.drop_beaten()
     assert race.costs_of(0) == [0, 2]
     assert race.costs_of(1) == []
-    assert race.is_alive(0, 0)
-    assert not race.is_alive(1, 2)
+    assert not race.is_open
 
 
-def test_a_line_ends_where_it_has_worsened():
+def test_the_end_of_a_line_is_its_gammas_alone():
     race = small_race()
-    race.add(0, 0, (0, 1), errors(0))
-    assert not race.has_worsened(0, 0)
-    race.add(0, 1, (0, 1), errors(*range(15)))
-    assert race.has_worsened(0, 1)
+    race.end_line(0, [1, 2])
     assert race.costs_of(0) == [0]
     assert race.costs_of(1) == [0, 1, 2]
+    race.add(0, 0, (0, 1), errors(*range(15)))
+    for cost in range(3):
+        race.add(1, cost, (0, 1), errors(cost))
+    race.drop_beaten()
+    assert race.costs_of(0) == []
 
 
-def test_off_nobody_leaves():
-    race = small_race(on=False)
-    race.add(0, 0, (0, 1, 2, 3), errors())
-    race.add(0, 1, (0, 1, 2, 3), errors(*range(40)))
-    assert not race.has_worsened(0, 1)
-    assert race.costs_of(0) == [0, 1, 2]
+def test_off_there_is_one_round_in_which_nobody_leaves():
+    assert not small_race(on=False).is_open
+    assert not small_race(n_folds=2).is_open
+    assert small_race().is_open
+
+
+def line(X, y, folds, costs, doubt):
+    """Train one binary line without the first fold; return the places left and the counts."""
+    order = np.argsort(folds, kind="stable")
+    K = naive.kernel_matrix(X[order], X[order], "rbf", gamma=30.0).astype(np.float32)
+    signs = np.where(y[order] > 0, 1, -1).astype(np.float32)
+    fold_ptr = np.searchsorted(folds[order], np.arange(folds.max() + 2))
+    path = WidthPath(K, signs, np.ones_like(signs), fold_ptr, SolverSpec(), {})
+    solutions, decisions = path.train(list(range(len(costs))), np.array(costs), (0, 1), doubt)
+    wrong = np.array([(row > 0) != (signs > 0) for row in decisions])[:, : fold_ptr[1]]
+    return solutions[0].places, path.counts, wrong.astype(float)
+
+
+@compiled
+def test_a_line_ends_where_a_fold_has_worsened_beyond_doubt():
+    # A fifth of the labels is wrong: a large C learns them.
+    X, y = noisy_cell(0, m=900, noise=0.2)
+    folds = deal_folds(y, 3, SEED)
+    costs = np.geomspace(0.05, 5000, 8).tolist()
+    places, counts, wrong = line(X, y, folds, costs, 0.0)
+    assert places == tuple(range(8))
+    assert counts.n_trained == 16
+    best = [wrong[: i + 1][wrong[: i + 1].sum(axis=1).argmin()] for i in range(8)]
+    first = next(i for i in range(1, 8) if is_beaten(wrong[i], best[i - 1]))
+    ended, counts, _ = line(X, y, folds, costs, 3.0)
+    # The other fold may end it earlier still.
+    assert 0 < len(ended) <= first < 8
+    assert ended == tuple(range(len(ended)))
+    assert counts.n_trained < 16
 
 
 def test_mean_error_weighs_rows_within_folds_and_folds_alike():
@@ -78,12 +113,13 @@ def test_mean_error_weighs_rows_within_folds_and_folds_alike():
     assert race.mean_error(0, 0) == pytest.approx((3 / 4 + 1 / 3) / 2)
 
 
-def noisy_cell(seed, m=600):
+def noisy_cell(seed, m=600, noise=0.1):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, 2))
-    return X, ((X[:, 0] * X[:, 1] > 0) ^ (rng.random(m) < 0.1)).astype(int)
+    return X, ((X[:, 0] * X[:, 1] > 0) ^ (rng.random(m) < noise)).astype(int)
 
 
+@compiled
 @pytest.mark.parametrize("seed", range(3))
 def test_racing_trains_less_and_chooses_no_worse_beyond_doubt(seed):
     X, y = noisy_cell(seed)
@@ -103,6 +139,7 @@ def test_one_combination_is_the_same_model():
         np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
 
 
+@compiled
 def test_many_classes_race_too():
     X, codes = class_cell(3, m=300)
     full, race = (fit(X, codes, search=search, cv=5) for search in ("full", "race"))
@@ -111,6 +148,7 @@ def test_many_classes_race_too():
     assert cell_scores(race, queries(X)).shape == (25, 3)
 
 
+@compiled
 def test_the_same_bits_twice():
     X, y = noisy_cell(4)
     models = [
