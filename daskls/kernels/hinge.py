@@ -33,26 +33,10 @@ from daskls.kernels.steps import (
     move,
     room_of,
     total_gap,
+    update_and_score,
 )
 
 __all__ = ["optimal_pair_step", "solve_hinge"]
-
-
-@inline_jit
-def _update_and_score(grad, down, up, inverse, half, row_i, row_j, step_i, step_j, gain):
-    """Apply a pair's step to the gradient; score every row's own best step.
-
-    One pass over memory, over the rows before or after those held out.
-    """
-    m = grad.shape[0]
-    for j in range(m):
-        g = grad[j] - row_i[j] * step_i - row_j[j] * step_j
-        grad[j] = g
-        step = g * inverse[j]
-        step = step if step < up[j] else up[j]
-        step = step if step > down[j] else down[j]
-        score = step * (g - half[j] * step)
-        gain[j] = score if score > ZERO else ZERO
 
 
 @inline_jit
@@ -169,22 +153,9 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
     step_i = ZERO
     step_j = ZERO
     while True:
-        # Two calls leave the held-out rows, a fifth of all, out of every pass.
-        for part in range(2):
-            lo = 0 if part == 0 else stop
-            hi = start if part == 0 else m
-            _update_and_score(
-                grad[lo:hi],
-                down[lo:hi],
-                up[lo:hi],
-                inverse[lo:hi],
-                half[lo:hi],
-                K[i, lo:hi],
-                K[j, lo:hi],
-                step_i,
-                step_j,
-                gain[lo:hi],
-            )
+        update_and_score(
+            grad, down, up, inverse, half, K, i, j, step_i, step_j, ZERO, start, stop, gain
+        )
         if n_steps % CHECK_EVERY == 0 or n_steps >= max_steps or refreshed:
             gap = total_gap(grad, beta, bound, start, stop, ZERO, cap)
             if gap <= gap_limit or n_steps >= max_steps:

@@ -27,27 +27,13 @@ from daskls.kernels.steps import (
     move,
     room_of,
     total_gap,
+    update_and_score,
 )
 
 __all__ = ["solve_with_offset"]
 
 # A beta this near to its bound, as a share of it, is at it but for rounding.
 AT_BOUND = np.float32(1e-6)
-
-
-@inline_jit
-def _update_and_score(grad, down, up, inverse, half, row_i, row_j, step_i, step_j, offset, gain):
-    """Apply a pair's step to the gradient; score every row's own best step at a given offset."""
-    m = grad.shape[0]
-    for j in range(m):
-        g = grad[j] - row_i[j] * step_i - row_j[j] * step_j
-        grad[j] = g
-        h = g - offset
-        step = h * inverse[j]
-        step = step if step < up[j] else up[j]
-        step = step if step > down[j] else down[j]
-        score = step * (h - half[j] * step)
-        gain[j] = score if score > ZERO else ZERO
 
 
 @inline_jit
@@ -190,22 +176,9 @@ def solve_with_offset(
     step_i = ZERO
     step_j = ZERO
     while True:
-        for part in range(2):
-            lo = 0 if part == 0 else stop
-            hi = start if part == 0 else m
-            _update_and_score(
-                grad[lo:hi],
-                down[lo:hi],
-                up[lo:hi],
-                inverse[lo:hi],
-                half[lo:hi],
-                K[i, lo:hi],
-                K[j, lo:hi],
-                step_i,
-                step_j,
-                offset,
-                gain[lo:hi],
-            )
+        update_and_score(
+            grad, down, up, inverse, half, K, i, j, step_i, step_j, offset, start, stop, gain
+        )
         if n_steps % CHECK_EVERY == 0 or n_steps >= max_steps or refreshed:
             gap = total_gap(grad, beta, bound, start, stop, offset, cap)
             if gap <= gap_limit or n_steps >= max_steps:

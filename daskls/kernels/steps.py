@@ -93,6 +93,36 @@ def total_gap(grad, beta, bound, start, stop, offset, cap):
 
 
 @inline_jit
+def update_and_score(
+    grad, down, up, inverse, half, K, i, j, step_i, step_j, offset, start, stop, gain
+):
+    """Apply a pair's step to the gradient; score every row's own best step at a given offset.
+
+    One pass over memory. Two parts leave the held-out rows, a fifth of all, out of it.
+    """
+    for part in range(2):
+        lo = 0 if part == 0 else stop
+        hi = start if part == 0 else grad.shape[0]
+        own_grad = grad[lo:hi]
+        own_down = down[lo:hi]
+        own_up = up[lo:hi]
+        own_inverse = inverse[lo:hi]
+        own_half = half[lo:hi]
+        own_gain = gain[lo:hi]
+        row_i = K[i, lo:hi]
+        row_j = K[j, lo:hi]
+        for t in range(own_grad.shape[0]):
+            g = own_grad[t] - row_i[t] * step_i - row_j[t] * step_j
+            own_grad[t] = g
+            h = g - offset
+            step = h * own_inverse[t]
+            step = step if step < own_up[t] else own_up[t]
+            step = step if step > own_down[t] else own_down[t]
+            score = step * (h - own_half[t] * step)
+            own_gain[t] = score if score > ZERO else ZERO
+
+
+@inline_jit
 def room_of(beta, bound, diag):
     """Return each beta's room below (<= 0) and above (>= 0), the diagonal's inverse and its half.
 

@@ -9,6 +9,7 @@ KERNELS = {
     "linear": {},
     "poly": {"degree": 2, "coef0": 1.0, "gamma": 3.0},
     "homogeneous poly": {"kernel": "poly", "gamma": 2.0},
+    "rbf with an offset": {"kernel": "rbf", "gamma": [5.0, 30.0], "fit_intercept": True},
 }
 
 
@@ -20,6 +21,8 @@ def test_scores_and_labels_equal_brute_force(kernel, n_classes):
     params = {"kernel": kernel, **KERNELS[kernel]}
     model = small_svc(C=[1.0, 10.0], **params).fit(X, labels[y])
     slow = SlowModel(path_of(model))
+    has_offsets = any(cell["intercepts"].any() for cell in slow.cells)
+    assert has_offsets == model.fit_intercept
     # Rows of training, rows far outside, and rows between.
     rng = np.random.default_rng(3)
     queries = np.concatenate([X[:10], rng.uniform(-1, 2, (50, 2)).astype("f4")])

@@ -244,6 +244,12 @@ def test_another_second_reading(column, n_first, tmp_path):
 # Parameters
 
 
+@pytest.mark.parametrize(("name", "value"), [("search", "quick"), ("fit_intercept", "yes")])
+def test_search_and_fit_intercept(name, value):
+    with pytest.raises(ValueError, match=rf"'{name}' parameter .* Got '{value}' instead"):
+        small_svc(**{name: value}).fit(X, Y)
+
+
 @pytest.mark.parametrize("n_partitions", [0, -1, 1.5, "2", None])
 def test_n_partitions(n_partitions):
     message = rf"'n_partitions' parameter .* range \[1, inf\)\. Got {n_partitions!r} instead"

@@ -79,6 +79,28 @@ def test_the_fits_above_differed_in_their_bundles(reference):
         assert bundles[where, "512 MiB"] > bundles[where, "4 GiB"], bundles
 
 
+def test_a_race_with_offsets_is_one_model_too(
+    one_worker, two_workers, many_leaves, set_block_nbytes, monkeypatch
+):
+    X, y = checkers(N)
+    set_block_nbytes(1)
+    bits = None
+    grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [1.0, 10.0, 100.0], "cv": 5}
+    for where, chunks in zip(("threads", one_worker, two_workers), CHUNKINGS.values(), strict=True):
+        set_limit(monkeypatch, where, 1024 * MIB)
+        client = None if where == "threads" else Client(where, set_as_default=False)
+        rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
+        model = small_svc(**grid, fit_intercept=True, search="race", client=client).fit(*rows)
+        # Some combinations left: the race took place.
+        assert (model.fit_report_.n_trained < 60).any()
+        found = model_bits(model)
+        found["scores"] = model.decision_function(QUERIES).tobytes()
+        bits = bits or found
+        assert_same_model(bits, found)
+        if client is not None:
+            client.close()
+
+
 def test_several_partitions_are_one_model_too(
     one_worker, many_leaves, set_block_nbytes, monkeypatch
 ):

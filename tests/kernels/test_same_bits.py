@@ -23,12 +23,10 @@ cap = steps.CLIPPED
 # What else a process may have loaded first: each function that the solver is made of.
 FIRST = """
 zero = 0 * ones
-pair = K[0], K[1], ones[0], ones[0]
 room = down, up, _, half = steps.room_of(zero, bound, ones)
 mine = y[3], ones[3], down[3], up[3], K[3]
-hinge._update_and_score(y.copy(), *room, *pair, zero.copy())
+steps.update_and_score(y.copy(), *room, K, 0, 1, y[0], y[1], y[2], 5, 9, zero.copy())
 hinge._score_partners(*mine, y, down, up, half, zero.copy())
-offset._update_and_score(y.copy(), *room, *pair, y[0], zero.copy())
 offset._score_partners(*mine, y, down, up, half, zero.copy())
 offset._mean_offset(y, down, up)
 steps.total_gap(y, zero, bound, 5, 9, y[0], cap)
