@@ -27,9 +27,9 @@ Candidates = float | Sequence[float] | None
 class VoronoiSVC(LocalClassifier):
     """Local SVMs on a spatial partition: every cell its own cross-validated SVM.
 
-    Space is cut into cells of at most ``cell_size`` training rows. In each, a hinge-loss SVM
-    is selected from a grid of C and gamma by cross-validation. A row is answered
-    by the cell it lies in. Time grows linearly with the number of rows, memory does not grow.
+    Space is cut into cells of at most ``cell_size`` training rows. In each, a hinge-loss SVM is
+    selected from a grid of C and gamma by cross-validation. A row is answered by the cell it lies
+    in. Time grows linearly with the number of rows, memory does not grow.
 
     Parameters
     ----------
