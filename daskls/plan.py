@@ -44,7 +44,11 @@ SAMPLED_PER_LEAF = 256
 # Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are exact.
 MIN_SAMPLE = 1 << 16
 MIN_SAMPLE_NBYTES = 64 << 20
+# So many bundles a slot keep all slots busy to the end; but a bundle costs about a tenth of a second
+# whatever it holds, so small work is cut into fewer of at least this cost (rows^2: about a second).
 BUNDLES_PER_SLOT = 16
+FEW_BUNDLES_PER_SLOT = 4
+MIN_BUNDLE_COST = 1e7
 MIB = 1 << 20
 
 
@@ -187,7 +191,7 @@ def plan_bundles(
     """
     costs = [_cost(rows, sizes.cell_size) for rows in leaf_rows]
     open_cost = sum(cost for cost, is_done in zip(costs, done, strict=True) if not is_done)
-    target = open_cost / (BUNDLES_PER_SLOT * resources.n_slots)
+    target = _target_cost(open_cost / resources.n_slots)
     bundles: list[Bundle] = []
     start: int | None = None
     for leaf in range(len(leaf_rows)):
@@ -202,6 +206,11 @@ def plan_bundles(
             bundles[-1] = wider
     bundles.sort(key=lambda bundle: (-bundle.cost, bundle.first_leaf))
     return Plan(tuple(bundles), max((bundle.nbytes for bundle in bundles), default=0))
+
+
+def _target_cost(slot_cost: float) -> float:
+    """Return the cost that a bundle aims at, from the cost of the work of one slot."""
+    return max(slot_cost / BUNDLES_PER_SLOT, min(MIN_BUNDLE_COST, slot_cost / FEW_BUNDLES_PER_SLOT))
 
 
 def _cost(n_rows: int, cell_size: int) -> float:

@@ -15,6 +15,7 @@ def many_small_tasks(monkeypatch):
     """Keep the twelve blocks of the data, and one bundle a cell."""
     monkeypatch.setattr(rows, "BLOCK_NBYTES", 1)
     monkeypatch.setattr(plan, "BUNDLES_PER_SLOT", 100)
+    monkeypatch.setattr(plan, "MIN_BUNDLE_COST", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from daskls import plan
 from daskls.graph import rows
 rows.BLOCK_NBYTES = 1
 plan.BUNDLES_PER_SLOT = 100
+plan.MIN_BUNDLE_COST = 0.0
 install_spies(sys.argv[1])
 X, y = checkers(1200)
 with dask.config.set(scheduler="threads", num_workers=2):
