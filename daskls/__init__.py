@@ -14,12 +14,17 @@ if TYPE_CHECKING:
         ParameterError,
         StoreError,
     )
+    from daskls.estimators.falk import FalkSVC
+    from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
     from daskls.estimators.load import load
     from daskls.estimators.voronoi import VoronoiSVC
 
 __all__ = [
+    "KNNSVC",
     "DasklsError",
     "DataError",
+    "FalkSVC",
+    "KernelKNNClassifier",
     "MemoryPlanError",
     "NonConvergenceWarning",
     "ParameterError",
@@ -32,6 +37,9 @@ __all__ = [
 # Where each public name lives; imported when first used, so that `import daskls` is instant.
 _HOMES = {
     "VoronoiSVC": "daskls.estimators.voronoi",
+    "FalkSVC": "daskls.estimators.falk",
+    "KNNSVC": "daskls.estimators.knn",
+    "KernelKNNClassifier": "daskls.estimators.knn",
     "load": "daskls.estimators.load",
     **dict.fromkeys(
         (

@@ -8,11 +8,14 @@ __all__ = [
     "TaskSizes",
     "assign_nbytes",
     "cell_nbytes",
+    "gather_nbytes",
     "group_nbytes",
     "grow_nbytes",
     "largest_block",
     "leaf_nbytes",
     "model_nbytes",
+    "neighborhood_nbytes",
+    "search_nbytes",
 ]
 
 F4, F8 = 4, 8
@@ -108,3 +111,27 @@ def largest_block(sizes: TaskSizes, nbytes: int) -> int:
     if rows > ROUTE_ROWS:
         rows = (nbytes - ROUTE_ROWS * routed) // (sizes.n_block_copies * sizes.row_nbytes)
     return max(rows, 1)
+
+
+def gather_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Peak bytes of cutting a leaf into cells and writing its rows: read, sorted, joined."""
+    reading = 3 * n_rows * sizes.row_nbytes
+    return reading + grow_nbytes(n_rows, sizes.n_features, sizes.cell_size)
+
+
+def search_nbytes(sizes: TaskSizes, n_queries: int, n_neighbors: int, leaf_rows: int) -> int:
+    """Peak bytes of a search: a leaf, the distances of a tile to a cell, and all lists, sorted."""
+    leaf = leaf_rows * (sizes.n_features * F8 + 20)
+    tile = min(n_queries, 512) * min(leaf_rows, sizes.cell_size) * 2 * F8
+    return leaf + tile + n_queries * n_neighbors * 6 * F8 + n_queries * sizes.n_features * 3 * F8
+
+
+def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, chunk: int) -> int:
+    """Peak bytes of training ``chunk`` neighborhoods: lists, rows, one's matrices, and models.
+
+    The models of up to four chunks are held until they are written, and copied as they are.
+    """
+    rows = chunk * n_neighbors * (sizes.n_features * F8 + 20)
+    searching = search_nbytes(sizes, chunk, n_neighbors, leaf_rows)
+    models = 2 * 4 * model_nbytes(sizes, chunk * n_neighbors)
+    return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models

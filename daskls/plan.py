@@ -12,19 +12,23 @@ from daskls.errors import MemoryPlanError
 from daskls.memory import (
     TaskSizes,
     assign_nbytes,
+    gather_nbytes,
     group_nbytes,
     grow_nbytes,
     largest_block,
     leaf_nbytes,
     model_nbytes,
+    neighborhood_nbytes,
 )
 from daskls.records import Bundle
 
 __all__ = [
+    "CELL_ROWS",
     "Plan",
     "Resources",
     "SamplePlan",
     "check_memory",
+    "check_neighborhoods",
     "check_sample",
     "plan_bundles",
     "plan_sample",
@@ -44,11 +48,14 @@ SAMPLED_PER_LEAF = 256
 # Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are exact.
 MIN_SAMPLE = 1 << 16
 MIN_SAMPLE_NBYTES = 64 << 20
-# So many bundles a slot keep all slots busy to the end; but a bundle costs about a tenth of a second
-# whatever it holds, so small work is cut into fewer of at least this cost (rows^2: about a second).
+# So many bundles keep a slot busy to the end; but a bundle costs about a tenth of a second
+# whatever it holds: small work is cut into fewer, of this cost (rows^2) at least: about a second.
 BUNDLES_PER_SLOT = 16
 FEW_BUNDLES_PER_SLOT = 4
 MIN_BUNDLE_COST = 1e7
+# Rows of a cell that searches look at: few enough that a query's nearest row costs little, many
+# enough that a product with them is one of matrices.
+CELL_ROWS = 1024
 MIB = 1 << 20
 
 
@@ -122,14 +129,7 @@ def check_memory(
     MemoryPlanError : when a block, or the largest leaf with its largest cell, needs more than a
         task may use. The message names the parameter to change.
     """
-    block = assign_nbytes(sizes, block_rows)
-    if block > resources.task_nbytes:
-        rows = largest_block(sizes, resources.task_nbytes)
-        raise MemoryPlanError(
-            f"A block of {block_rows} rows x {sizes.n_features} features needs {_mib(block)} but "
-            f"a task may use {_mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
-            f"most {rows} rows, or give each worker more memory or fewer threads."
-        )
+    _check_block(sizes, block_rows, resources)
     leaf = group_nbytes(sizes, leaf_rows)
     if leaf > resources.task_nbytes:
         raise MemoryPlanError(
@@ -137,6 +137,58 @@ def check_memory(
             f"needs {_mib(leaf)} but a task may use {_mib(resources.task_nbytes)}; "
             f"lower cell_size{_remedy(sizes, n_rows, leaf_rows, resources)}, or give each worker "
             "more memory or fewer threads."
+        )
+
+
+def check_neighborhoods(
+    sizes: TaskSizes,
+    n_rows: int,
+    leaf_rows: int,
+    block_rows: int,
+    resources: Resources,
+    *,
+    at: str,
+    n_neighbors: int,
+    chunk: int,
+) -> None:
+    """Refuse before any training what would not fit a task of a neighborhood method.
+
+    Raises
+    ------
+    MemoryPlanError : when a block, a leaf, or the largest neighborhood needs more than a task may
+        use. The message names the parameter to change.
+    """
+    _check_block(sizes, block_rows, resources)
+    # A quarter of a task's memory is left to the rows that its process keeps at hand.
+    usable = resources.task_nbytes * 3 // 4
+    leaf = gather_nbytes(sizes, leaf_rows)
+    if leaf > usable:
+        raise MemoryPlanError(
+            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {_mib(leaf)} but a task may "
+            f"use {_mib(usable)} for it; give each worker more memory or fewer threads, or use "
+            "fewer features."
+        )
+    needed = neighborhood_nbytes(sizes, n_neighbors, leaf_rows, chunk)
+    if needed > usable:
+        k = n_neighbors
+        while k > 1 and neighborhood_nbytes(sizes, k, leaf_rows, chunk) > usable:
+            k //= 2
+        raise MemoryPlanError(
+            f"A neighborhood of {n_neighbors} rows x {sizes.n_features} features needs "
+            f"{_mib(needed)} but a task may use {_mib(usable)} for it; lower n_neighbors to about "
+            f"{k}, or give each worker more memory or fewer threads."
+        )
+
+
+def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> None:
+    """Refuse blocks that a task cannot regroup."""
+    block = assign_nbytes(sizes, block_rows)
+    if block > resources.task_nbytes:
+        rows = largest_block(sizes, resources.task_nbytes)
+        raise MemoryPlanError(
+            f"A block of {block_rows} rows x {sizes.n_features} features needs {_mib(block)} but "
+            f"a task may use {_mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
+            f"most {rows} rows, or give each worker more memory or fewer threads."
         )
 
 

@@ -17,7 +17,10 @@ __all__ = [
     "Forest",
     "IntArray",
     "KernelSpec",
+    "LeafRows",
     "LocalModel",
+    "NeighborSpec",
+    "Regions",
     "SolverSpec",
     "Tree",
 ]
@@ -75,11 +78,43 @@ class SolverSpec:
 
 
 @dataclass(frozen=True)
+class NeighborSpec:
+    """What a method on neighborhoods does beyond the solver's part.
+
+    Attributes
+    ----------
+    name : "falk", "knnsvm" or "knn"
+    n_neighbors : tuple of int. Candidates of k.
+    n_assigned : k', or None for k // 2
+    assign : which center's model answers a query: that of its nearest row ("point"), the nearest
+        one ("center"), or the nearest ``n_centers`` together ("k_centers")
+    selection : "local", "grid", "each", or None
+    percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
+        is given
+    n_selected : int. Neighborhoods that local selection looks at.
+    """
+
+    name: str
+    n_neighbors: tuple[int, ...]
+    n_assigned: int | None = None
+    assign: str = "point"
+    n_centers: int = 3
+    selection: str | None = None
+    percentiles: tuple[float, ...] | None = None
+    n_selected: int = 10
+
+    def inner(self, n_neighbors: int) -> int:
+        """Return k' for a candidate of k."""
+        return self.n_assigned or max(n_neighbors // 2, 1)
+
+
+@dataclass(frozen=True)
 class CellReport:
     """One row of `fit_report_`: what the training of one cell did.
 
     ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
-    lies. ``n_at_limit`` counts the solves that ended without reaching ``tol``.
+    lies. ``n_at_limit`` counts the solves that ended without reaching ``tol``, ``n_read`` leaves that
+    the search of a neighborhood could not exclude.
     """
 
     cell: int
@@ -97,6 +132,7 @@ class CellReport:
     edge: str = ""
     seconds: float = 0.0
     partition: int = 0
+    n_read: int = 0
 
     @classmethod
     def dtype(cls) -> np.dtype[Any]:
@@ -219,3 +255,49 @@ class Forest:
     def partition_of(self, leaf: int) -> int:
         """Return the partition of a leaf."""
         return bisect_right(self.first_leaves, leaf) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Parts of space that hold the rows of leaves or cells, for bounds on distances.
+
+    Attributes
+    ----------
+    centers : float64 array, shape (n, d). Means of the rows.
+    r_min, r_max : float64 arrays, shape (n,). Least and largest distance of a row to the center.
+    low, high : float64 arrays, shape (n, d). The box around the rows.
+    """
+
+    centers: FloatArray
+    r_min: FloatArray
+    r_max: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def take(self, which: slice) -> "Regions":
+        """Return some of the regions."""
+        return Regions(*(getattr(self, f.name)[which] for f in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class LeafRows:
+    """The rows of one leaf as neighbor searches read them: sorted by cell, then by row number.
+
+    Attributes
+    ----------
+    X : array, shape (m, d), the data set's dtype
+    codes : int32 array, shape (m,)
+    weights : float64 array, shape (m,)
+    numbers : int64 array, shape (m,). Global row numbers.
+    cell_ptr : int64 array, shape (c + 1,). Cell i owns rows cell_ptr[i] to cell_ptr[i + 1] - 1.
+    cells : Regions, one a cell
+    first_place : int. The place of the first row among the rows of all leaves.
+    """
+
+    X: FloatArray
+    codes: IntArray
+    weights: FloatArray
+    numbers: IntArray
+    cell_ptr: IntArray
+    cells: Regions
+    first_place: int

@@ -273,7 +273,7 @@ def call_name(kind, args, kwargs):
         return f"{args[0].first_leaf:06d}-{args[0].last_leaf:06d}"
     if kind == "cell":
         return f"{args[4].leaf}-{args[4].cell}"
-    return args[3]
+    return args[1]
 
 
 def install_spies(folder):

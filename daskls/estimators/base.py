@@ -1,6 +1,7 @@
 """What all classifiers share: the handle on a finished model, prediction, saving, pickling."""
 
 import os
+import warnings
 from typing import Any, Self
 
 import dask
@@ -10,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from daskls.errors import DataError
+from daskls.errors import DataError, NonConvergenceWarning
 from daskls.estimators.store import copy_model, embed_model, extract_model
 from daskls.graph.cluster import compute
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
@@ -78,6 +79,19 @@ class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self._reader.report
+
+    def _warn_about_limits(self) -> None:
+        """Say how many solves stopped short of ``tol``, if any did."""
+        n_at_limit = int(self.fit_report_.n_at_limit.sum())
+        if n_at_limit:
+            tol = float(self.get_params()["tol"])
+            warnings.warn(
+                f"{n_at_limit} of {int(self.fit_report_.n_trained.sum())} local solves ended "
+                f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
+                "their cells. Scale the features, or raise tol.",
+                NonConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _answer(self, X: Any, classes: FloatArray | None) -> Any:
         """Answer in kind: in memory for rows in memory, lazily for anything else."""

@@ -5,7 +5,9 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.estimators.base import LocalClassifier
+from daskls.estimators.falk import FalkSVC
 from daskls.estimators.inputs import params_from_json
+from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
 from daskls.estimators.voronoi import VoronoiSVC
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader
@@ -13,7 +15,9 @@ from daskls.store.temporary import ModelHandle
 
 __all__ = ["load"]
 
-ESTIMATORS: dict[str, type[LocalClassifier]] = {"VoronoiSVC": VoronoiSVC}
+ESTIMATORS: dict[str, type[LocalClassifier]] = {
+    kind.__name__: kind for kind in (VoronoiSVC, FalkSVC, KNNSVC, KernelKNNClassifier)
+}
 
 
 def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier:

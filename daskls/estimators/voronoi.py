@@ -2,14 +2,12 @@
 
 import os
 import uuid
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskls.errors import NonConvergenceWarning
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.console import progress_bars
 from daskls.estimators.inputs import candidates, check_input, draw_seed, saved_params
@@ -208,18 +206,6 @@ class VoronoiSVC(LocalClassifier):
         self.stage_s_ = result.stage_s
         self._warn_about_limits()
         return self
-
-    def _warn_about_limits(self) -> None:
-        """Say how many solves stopped short of ``tol``, if any did."""
-        n_at_limit = int(self.fit_report_.n_at_limit.sum())
-        if n_at_limit:
-            warnings.warn(
-                f"{n_at_limit} of {int(self.fit_report_.n_trained.sum())} local solves ended "
-                f"before their duality gap reached tol={self.tol:g}; fit_report_.n_at_limit names "
-                "their cells. Scale the features, or raise tol.",
-                NonConvergenceWarning,
-                stacklevel=3,
-            )
 
     def _request(self) -> FitRequest:
         """Return the parameters as the graph takes them."""

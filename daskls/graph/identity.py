@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class FitRequest:
     n_partitions : int
     seed : int, or None to draw one (a store that has begun keeps its own)
     class_weight : dict label -> float, "balanced", or None
+    method : dict. JSON values: what the method adds to the parameters above.
     """
 
     estimator: str
@@ -40,6 +41,7 @@ class FitRequest:
     n_partitions: int
     seed: int | None
     class_weight: dict[Any, float] | str | None
+    method: dict[str, Any] = field(default_factory=dict)
 
 
 def name_classes(rows: BlockRows, scan: LabelScan) -> FloatArray:
@@ -114,6 +116,7 @@ def open_root(
             "n_partitions": request.n_partitions,
             "class_weight": _json_weight(request.class_weight),
             "seed": seed,
+            **request.method,
         },
     }
     # Through JSON and back, so that what was stored compares equal to what is asked for.
@@ -124,6 +127,8 @@ def open_root(
             "estimator": request.estimator,
             "params": request.params,
             "spec": spec_to_json(request.spec),
+            "method": request.method,
+            "seed": seed,
             "n_features": rows.n_features,
             "n_rows": scan.n_kept,
             "classes": _labels_to_json(classes),

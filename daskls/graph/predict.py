@@ -12,12 +12,12 @@ from daskls.graph.blocks import block_start, map_rows
 from daskls.graph.cluster import find_slots, one_blas_thread
 from daskls.graph.progress import Progress, watch
 from daskls.graph.rows import BLOCK_NBYTES, BlockRows, merge_chunks, open_blocks
+from daskls.graph.scores import model_scores
 from daskls.graph.values import first_bad_value, value_error
+from daskls.graph.views import find_views
 from daskls.kernels.decision import decide_pairs
-from daskls.kernels.votes import class_scores, pairs_of, spread_pairs, vote_scores
-from daskls.partition.tree import route_rows
+from daskls.kernels.votes import pairs_of, spread_pairs, vote_scores
 from daskls.records import FloatArray, IntArray, LocalModel
-from daskls.solvers.evaluate import cell_scores
 from daskls.store.arrays import ArrayHandle, create_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
@@ -29,6 +29,8 @@ __all__ = ["SUPER_NBYTES", "predict_block", "predict_lazily", "predict_to_zarr",
 SUPER_NBYTES = 64 << 20
 # Queries of one cell whose kernel values are held at once.
 SLAB_ROWS = 1024
+# The methods that train, or vote, when they are asked.
+LAZY = ("knn", "knnsvm")
 
 
 def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
@@ -36,27 +38,30 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
 
     Positive speaks for the second of two classes; a cell of one class answers +-1.
     """
+    if reader.method.get("name") in LAZY:
+        # Here, so that a process which only predicts never loads the trainers.
+        from daskls.graph.lazy import score_lazily
+
+        return score_lazily(reader, X)
     n_classes = len(reader.meta["classes"]["values"])
     scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
     with one_blas_thread():
-        if len(reader.forest.trees) == 1:
-            for model, rows in _slabs(reader, 0, X):
-                scores[rows] = _model_scores(model, X[rows], n_classes)
+        views = find_views(reader, X)
+        if len(views) == 1:
+            for model, rows in _slabs(reader, views[0]):
+                scores[rows] = model_scores(model, X[rows], n_classes)
         else:
-            for tile in _tiles(reader, X, n_classes):
-                mean = _mean_decisions(reader, X[tile], n_classes)
+            for tile in _tiles(views[0], n_classes):
+                own = [cells[tile] for cells in views]
+                mean = _mean_decisions(reader, X[tile], own, n_classes)
                 scores[tile] = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
     return scores
 
 
-def _slabs(
-    reader: ModelReader, partition: int, X: FloatArray
-) -> Iterator[tuple[LocalModel, IntArray]]:
-    """Yield each cell of one partition that rows lie in, with at most `SLAB_ROWS` of them."""
-    if not len(X):
+def _slabs(reader: ModelReader, cells: IntArray) -> Iterator[tuple[LocalModel, IntArray]]:
+    """Yield each cell that rows lie in, with at most `SLAB_ROWS` of them."""
+    if not len(cells):
         return
-    forest = reader.forest
-    cells = forest.first_leaves[partition] + route_rows(forest.trees[partition], X)
     order = np.argsort(cells, kind="stable")
     touched, starts = np.unique(cells[order], return_index=True)
     groups = np.split(order, starts[1:])
@@ -65,46 +70,31 @@ def _slabs(
             yield model, rows[start : start + SLAB_ROWS]
 
 
-def _tiles(reader: ModelReader, X: FloatArray, n_classes: int) -> Iterator[slice | IntArray]:
+def _tiles(cells: IntArray, n_classes: int) -> Iterator[slice | IntArray]:
     """Yield rows in parts whose decisions of all pairs of classes fit `SUPER_NBYTES`.
 
     Rows of neighboring cells stay together, so that few cells are read more than once.
     """
     n_rows = max(SUPER_NBYTES // (8 * len(pairs_of(n_classes))), SLAB_ROWS)
-    if len(X) <= n_rows:
+    if len(cells) <= n_rows:
         yield slice(None)
         return
-    order = np.argsort(route_rows(reader.forest.trees[0], X), kind="stable")
-    for start in range(0, len(X), n_rows):
+    order = np.argsort(cells, kind="stable")
+    for start in range(0, len(cells), n_rows):
         yield order[start : start + n_rows]
 
 
-def _mean_decisions(reader: ModelReader, X: FloatArray, n_classes: int) -> FloatArray:
-    """Return the partitions' mean of clipped decision values, one column a pair of classes."""
+def _mean_decisions(
+    reader: ModelReader, X: FloatArray, views: list[IntArray], n_classes: int
+) -> FloatArray:
+    """Return the views' mean of clipped decision values, one column a pair of classes."""
     total = np.zeros((len(X), len(pairs_of(n_classes))))
-    n_partitions = len(reader.forest.trees)
-    # In the order of partitions: a sum's bits depend on its order.
-    for partition in range(n_partitions):
-        for model, rows in _slabs(reader, partition, X):
+    # In the order of views: a sum's bits depend on its order.
+    for cells in views:
+        for model, rows in _slabs(reader, cells):
             decisions = decide_pairs(model, X[rows]) if len(model.classes) > 1 else None
             total[rows] += spread_pairs(decisions, model.classes, n_classes)
-    return total / n_partitions
-
-
-def _model_scores(model: LocalModel, X: FloatArray, n_classes: int) -> FloatArray:
-    """Return one cell's scores in the shape of the whole model's."""
-    present = len(model.classes)
-    if n_classes == 2:
-        if present == 2:
-            return cell_scores(model, X)
-        return np.full(len(X), 1.0 if model.classes[0] == 1 else -1.0)
-    if present == 1:
-        scores = np.ones((len(X), 1))
-    elif present == 2:
-        scores = vote_scores(cell_scores(model, X)[:, None], 2)
-    else:
-        scores = cell_scores(model, X)
-    return class_scores(scores, model.classes, n_classes)
+    return total / len(views)
 
 
 def labels_of(scores: FloatArray, classes: FloatArray) -> FloatArray:

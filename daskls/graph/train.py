@@ -16,7 +16,7 @@ from daskls.partition.tree import route_rows
 from daskls.records import Bundle, BundleReport, CellReport, LocalModel, SolverSpec, Tree
 from daskls.solvers.cell import fit_cell
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.models import finished_bundles, write_bundle
+from daskls.store.models import branch_arrays, finished_bundles, write_bundle
 
 __all__ = ["FitJob", "fit_bundle", "train_bundles"]
 
@@ -56,7 +56,9 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
             seed = branch_seed(job.seed, leaf) if partition else None
             branches.append(grow_tree(rows.X, job.cell_size, trunks.center, seed))
             models.extend(_fit_leaf(rows, branches[-1], leaf, partition, job))
-    return write_bundle(Path(job.root), branches, models, bundle.first_leaf)
+    return write_bundle(
+        Path(job.root), bundle.first_leaf, bundle.last_leaf, models, branch_arrays(branches)
+    )
 
 
 def _fit_leaf(

@@ -40,6 +40,8 @@ KIND = "model"
 # Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
 MAX_CHUNK_ROWS = 4096
 MAX_CHUNK_NBYTES = 4 << 20
+# What only an unfinished fit needs, relative to the store.
+LEFTOVERS = ("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*")
 NODE_ARRAYS = ("directions", "thresholds", "children")
 
 
@@ -48,10 +50,12 @@ def _fill_value(dtype: np.dtype[Any]) -> Any:
     return np.nan if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def write_array(group: zarr.Group, name: str, values: FloatArray) -> None:
-    """Write an array uncompressed, in chunks of at most `MAX_CHUNK_ROWS` rows."""
+def write_array(
+    group: zarr.Group, name: str, values: FloatArray, chunk_rows: int = MAX_CHUNK_ROWS
+) -> None:
+    """Write an array uncompressed, in chunks of at most ``chunk_rows`` rows."""
     row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
-    rows = min(len(values), MAX_CHUNK_ROWS, MAX_CHUNK_NBYTES // row_nbytes)
+    rows = min(len(values), chunk_rows, MAX_CHUNK_NBYTES // row_nbytes)
     chunks = (max(rows, 1), *(max(n, 1) for n in values.shape[1:]))
     array = group.create_array(
         name,
@@ -195,3 +199,12 @@ class Root:
                 "Copy or train the model again."
             ) from error
         return found if isinstance(found, zarr.Group) else None
+
+    def remove_leftovers(self) -> None:
+        """Remove exchanges, of earlier tries too, and what killed tasks and clients left."""
+        for kind in LEFTOVERS:
+            for path in self.path.glob(kind):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)

@@ -28,6 +28,8 @@ READ_NBYTES = 8 << 20
 
 __all__ = [
     "BundleModels",
+    "branch_arrays",
+    "bundle_path",
     "disjoint_bundles",
     "finished_bundles",
     "tile_leaves",
@@ -35,17 +37,17 @@ __all__ = [
 ]
 
 
-def bundle_path(root: Path, first_leaf: int, last_leaf: int) -> Path:
-    """Return the folder of a bundle's models."""
-    return root / "bundles" / f"{first_leaf:06d}-{last_leaf:06d}"
+def bundle_path(root: Path, first_leaf: int, last_leaf: int, kind: str = "bundles") -> Path:
+    """Return the folder of a bundle's models (or, in "rows", of its leaves' rows)."""
+    return root / kind / f"{first_leaf:06d}-{last_leaf:06d}"
 
 
-def finished_bundles(root: Path) -> list[tuple[int, int]]:
+def finished_bundles(root: Path, kind: str = "bundles") -> list[tuple[int, int]]:
     """Return (first, last) leaf of every bundle on disk, in order.
 
     A bundle's folder appears by rename when all of it is written: it is its own marker.
     """
-    folder = root / "bundles"
+    folder = root / kind
     names = [p.name for p in folder.iterdir() if p.name[0] != "."] if folder.exists() else []
     return sorted((int(first), int(last)) for first, last in (name.split("-") for name in names))
 
@@ -75,23 +77,36 @@ def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return taken
 
 
+def branch_arrays(branches: Sequence[Tree]) -> dict[str, FloatArray]:
+    """Return the trees that cut a bundle's leaves into cells, as flat arrays."""
+    return {
+        "branch_nodes": np.array([len(b.thresholds) for b in branches]),
+        "directions": np.concatenate([b.directions for b in branches]),
+        "thresholds": np.concatenate([b.thresholds for b in branches]),
+        "children": np.concatenate([b.children for b in branches]),
+    }
+
+
 def write_bundle(
-    root: Path, branches: Sequence[Tree], models: Sequence[LocalModel], first_leaf: int
+    root: Path,
+    first_leaf: int,
+    last_leaf: int,
+    models: Sequence[LocalModel],
+    extra: dict[str, FloatArray],
 ) -> BundleReport:
-    """Write the models of a bundle, and the branch that cuts each of its leaves into cells.
+    """Write the models of a bundle; the folder appears whole.
 
     Parameters
     ----------
     root : Path. The model's folder.
-    branches : sequence of Tree, one a leaf
-    models : sequence of LocalModel, in the order of the branches' leaves
-    first_leaf : int
+    first_leaf, last_leaf : int. The bundle's name: its leaves, or its centers.
+    models : sequence of LocalModel, in the order of cells
+    extra : dict of arrays that the method keeps beside them
 
     Returns
     -------
     report : BundleReport
     """
-    last_leaf = first_leaf + len(branches) - 1
     target = bundle_path(root, first_leaf, last_leaf)
     target.parent.mkdir(exist_ok=True)
     d = len(models[0].center)
@@ -105,10 +120,7 @@ def write_bundle(
             "intercepts": np.concatenate([m.intercepts for m in models]),
             "classes": np.concatenate([m.classes for m in models]),
             "n_support": np.concatenate([np.diff(m.class_ptr) for m in models]),
-            "branch_nodes": np.array([len(b.thresholds) for b in branches]),
-            "directions": np.concatenate([b.directions for b in branches]),
-            "thresholds": np.concatenate([b.thresholds for b in branches]),
-            "children": np.concatenate([b.children for b in branches]),
+            **extra,
         }
         report = arrays.pop("report")
         for name, values in arrays.items():

@@ -1,7 +1,8 @@
 """A finished model, opened: its index in memory, its cells read on demand."""
 
+import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,22 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import Forest, IntArray, LocalModel, SolverSpec
+from daskls.records import CellReport, FloatArray, Forest, IntArray, LocalModel, SolverSpec
+from daskls.store.centers import read_centers
 from daskls.store.files import no_space_is_store_error
 from daskls.store.layout import Root, read_array, read_forest, root_stamp, write_array, write_forest
 from daskls.store.models import BundleModels, finished_bundles
 
-__all__ = ["ModelReader", "Report", "open_model", "spec_from_json", "spec_to_json", "write_index"]
+__all__ = [
+    "ModelReader",
+    "Report",
+    "open_model",
+    "spec_from_json",
+    "spec_to_json",
+    "write_center_index",
+    "write_index",
+    "write_row_index",
+]
 
 
 def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
@@ -48,6 +59,48 @@ def write_index(
         root.group.attrs["complete"] = True
 
 
+def write_center_index(
+    root: Root,
+    bundles: list[tuple[int, int]],
+    X: FloatArray,
+    numbers: IntArray,
+    gamma: float | None,
+    *,
+    keep_rows: bool,
+) -> None:
+    """Write where each center's model is, and the centers themselves; then set the marker.
+
+    Parameters
+    ----------
+    root : Root
+    bundles : list of (first, last) center, in order
+    X : array (c, d). The centers' features.
+    numbers : int array (c,). Their global row numbers.
+    gamma : float, or None where each neighborhood has its own
+    keep_rows : bool. Whether answers need the training rows.
+    """
+    with no_space_is_store_error(root.path):
+        group = root.replace_group("index")
+        write_array(group, "bundles", np.array(bundles, np.int64))
+        write_array(group, "first_cell", np.array([*(a for a, _ in bundles), len(X)], np.int64))
+        write_array(group, "centers", X)
+        write_array(group, "numbers", numbers)
+        group.attrs["gamma"] = gamma
+        root.group.attrs["complete"] = True
+    if not keep_rows:
+        shutil.rmtree(root.path / "rows", ignore_errors=True)
+
+
+def write_row_index(root: Root, gamma: float | None) -> None:
+    """Set the marker of a model that is its rows."""
+    with no_space_is_store_error(root.path):
+        group = root.replace_group("index")
+        write_array(group, "bundles", np.empty((0, 2), np.int64))
+        write_array(group, "first_cell", np.zeros(1, np.int64))
+        group.attrs["gamma"] = gamma
+        root.group.attrs["complete"] = True
+
+
 class Report(np.recarray[Any, Any]):
     """A table of cells whose columns are attributes."""
 
@@ -64,7 +117,7 @@ class ModelReader:
     ----------
     path : Path
     meta : dict. What the estimator wrote about itself.
-    forest : Forest. Its leaves are the cells; one tree a partition.
+    index : zarr.Group. What answers need to find their cells.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,7 +133,8 @@ class ModelReader:
         index = root.find_group("index")
         if index is None:
             raise StoreError(f"The model at {path} lacks its index. Copy or train it again.")
-        self.forest = read_forest(index)
+        self.index = index
+        self._forest = read_forest(index) if "n_nodes" in index else None
         self._first_cell = read_array(index, "first_cell").tolist()
         spec = spec_from_json(self.meta["spec"])
         listed = [(int(a), int(b)) for a, b in read_array(index, "bundles")]
@@ -94,8 +148,49 @@ class ModelReader:
 
     @property
     def n_cells(self) -> int:
-        """The number of cells, of all partitions."""
-        return self.forest.n_leaves
+        """The number of cells, of all partitions, or of centers."""
+        return int(self._first_cell[-1])
+
+    @property
+    def method(self) -> dict[str, Any]:
+        """What the method has written about itself; empty for one on a partition."""
+        values: dict[str, Any] = self.meta.get("method", {})
+        return values
+
+    @property
+    def forest(self) -> Forest:
+        """The partitions: the leaves are the cells; one tree a partition.
+
+        Raises
+        ------
+        StoreError : when the model is one without a partition
+        """
+        if self._forest is None:
+            raise StoreError(
+                f"The model at {self.path} is a {self.meta['estimator']}, which cuts space by "
+                "neighborhoods and has no partition tree."
+            )
+        return self._forest
+
+    @cached_property
+    def spec(self) -> SolverSpec:
+        """What the cells were trained with; gamma as the fit found it."""
+        spec = spec_from_json(self.meta["spec"])
+        gamma = self.index.attrs.get("gamma")
+        return spec if gamma is None else replace(spec, gamma=(float(str(gamma)),))
+
+    @property
+    def cover(self) -> dict[str, int]:
+        """How the centers of neighborhoods were decided: rounds, and rows searched."""
+        centers = read_centers(Root.open(self.path))
+        if centers is None:
+            return {}
+        return {"n_rounds": centers.n_rounds, "n_searched": centers.n_searched}
+
+    @cached_property
+    def centers(self) -> tuple[FloatArray, IntArray]:
+        """The features of the centers of neighborhoods, (c, d), and their global row numbers."""
+        return read_array(self.index, "centers"), read_array(self.index, "numbers")
 
     def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
         """Yield the models of cells, given in increasing order, bundle by bundle.
@@ -118,6 +213,8 @@ class ModelReader:
             bundle.numbered_report(first)
             for bundle, first in zip(self.bundles, self._first_cell, strict=False)
         ]
+        if not tables:
+            return np.empty(0, CellReport.dtype()).view(Report)
         return np.concatenate(tables).view(Report)
 
 

@@ -13,7 +13,7 @@ from support import MIB, Calls, checkers, small_svc
 
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
-from daskls.graph import cluster, fit, train
+from daskls.graph import begin, cluster, train
 from daskls.plan import Resources
 from daskls.store import models as bundle_store
 
@@ -308,7 +308,7 @@ def test_predict_before_fit():
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_before_training(nbytes, message, monkeypatch):
-    monkeypatch.setattr(fit, "find_resources", lambda client: Resources(1, nbytes))
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, nbytes))
     trained = Calls(monkeypatch, train, "fit_bundle")
     with pytest.raises(MemoryPlanError, match=message):
         small_svc(cell_size=100 if nbytes > 10_000 else 2).fit(X, Y)
@@ -316,7 +316,7 @@ def test_a_plan_that_does_not_fit_is_refused_before_training(nbytes, message, mo
 
 
 def test_the_proposed_cell_size_fits(monkeypatch):
-    monkeypatch.setattr(fit, "find_resources", lambda client: Resources(1, MIB // 16))
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, MIB // 16))
     with pytest.raises(MemoryPlanError) as caught:
         small_svc().fit(X, Y)
     cell_size = int(str(caught.value).split("cell_size to about ")[1].split(",")[0])
@@ -538,7 +538,7 @@ def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path, monkeypatch):
     first = small_svc(store=path).fit(X, Y)
     before = first.decision_function(X)
     shutil.rmtree(path)
-    monkeypatch.setattr(fit, "find_resources", lambda client: Resources(1, 10**9))
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 10**9))
     monkeypatch.setattr("daskls.plan.BUNDLES_PER_SLOT", 1)
     second = small_svc(store=path).fit(X, Y)
     assert len(bundle_store.finished_bundles(path)) == 1

@@ -20,7 +20,7 @@ from support import Calls, assert_same_model, checkers, model_bits, path_of, sma
 import daskls
 from daskls import StoreError
 from daskls.estimators import store as estimator_store
-from daskls.graph import fit, train
+from daskls.graph import begin, fit, train
 
 N = 500
 X, Y = checkers(N)
@@ -228,7 +228,7 @@ def test_fit_on_a_complete_store_trains_nothing(tmp_path, monkeypatch):
     bits = model_bits(first)
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "m").rglob("*")}
     trained = Calls(monkeypatch, train, "fit_bundle")
-    regrouped = Calls(monkeypatch, fit, "regroup_rows")
+    regrouped = Calls(monkeypatch, begin, "regroup_rows")
     again = small_svc(store=tmp_path / "m").fit(X, Y)
     assert (len(trained), len(regrouped)) == (0, 0)
     assert_same_model(bits, again)

@@ -10,7 +10,7 @@ from support import MIB, assert_same_model, checkers, model_bits, n_bundles, pat
 from threadpoolctl import threadpool_limits
 
 from daskls import plan
-from daskls.graph import fit, predict
+from daskls.graph import begin, fit, predict
 from daskls.plan import Resources
 from daskls.store.dataset import DatasetWriter
 from daskls.store.models import finished_bundles
@@ -37,7 +37,7 @@ def many_leaves(monkeypatch):
 def set_limit(monkeypatch, where, limit):
     """Let daskls see this memory: of the local scheduler, or of each of a cluster's workers."""
     if where == "threads":
-        monkeypatch.setattr(fit, "find_resources", lambda client: Resources(2, limit // 4))
+        monkeypatch.setattr(begin, "find_resources", lambda client: Resources(2, limit // 4))
         return
     for worker in where.scheduler.workers.values():
         monkeypatch.setattr(worker, "memory_limit", limit)

@@ -19,7 +19,7 @@ from daskls.store import exchange
 
 
 def test_every_task_twice_at_once_does_no_harm(data, undisturbed, monkeypatch, tmp_path):
-    bundle_runs = Calls(monkeypatch, train, "write_bundle", lambda *args: args[3])
+    bundle_runs = Calls(monkeypatch, train, "write_bundle", lambda *args: args[1])
     monkeypatch.setattr(train, "fit_bundle", twice(train.fit_bundle))
     monkeypatch.setattr(regroup, "assign_block", twice(regroup.assign_block))
     model = small_svc(store=tmp_path / "m").fit(*data)
@@ -59,9 +59,9 @@ def test_write_bundle_into_a_finished_folder_changes_nothing(data, monkeypatch, 
     )
     model = small_svc(store=tmp_path / "m").fit(*data)
     bits = model_bits(model)
-    root, branches, models, first = arguments[0]
+    root, first, last, models, extra = arguments[0]
     changed = [replace(m, center=m.center + 1) for m in models]
-    write(root, branches, changed, first)
+    write(root, first, last, changed, extra)
     assert_same_model(bits, tmp_path / "m")
     assert not list((tmp_path / "m" / "bundles").glob(".*"))
 

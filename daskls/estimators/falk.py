@@ -1,0 +1,227 @@
+"""FalkSVC: local SVMs on the neighborhoods of a covering set of centers."""
+
+import os
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from daskls.errors import ParameterError
+from daskls.estimators.neighborhoods import (
+    SVM_CONSTRAINTS,
+    NeighborhoodClassifier,
+    counts,
+    svm_spec,
+)
+from daskls.records import NeighborSpec, SolverSpec
+from daskls.store.layout import Root
+
+__all__ = ["FalkSVC"]
+
+# The papers' grid of local model selection.
+SELECTION_COSTS = (1.0, 4.0, 16.0, 64.0)
+PERCENTILES = (1, 10, 50, 90)
+
+Candidates = float | Sequence[float] | None
+
+
+class FalkSVC(NeighborhoodClassifier):
+    """FaLK-SVM: an SVM on the neighborhood of each of a few centers that cover all rows.
+
+    Centers are training rows, chosen so that every row is among the ``n_assigned`` nearest rows of
+    at least one. Around each an SVM with offset is trained on its ``n_neighbors`` nearest rows. A
+    query is answered by the center of its nearest training row. Neighbors are exact, and found
+    without holding the rows in memory.
+
+    Parameters
+    ----------
+    n_neighbors : int, or sequence of int, default 1000
+        k, the rows of a neighborhood; at most all rows there are. Several are candidates for
+        ``selection="local"``.
+    n_assigned : int or None
+        k', the inner rows that a center covers: between 1 and k. None: half of k. Fewer cost more
+        centers and follow the rows more closely.
+    assign : "point", "center" or "k_centers", default "point"
+        Which center answers a query: that of its nearest training row (FaLK-SVM), the nearest one
+        (FaLK-SVMc: faster, and the model need not hold the training rows), or the ``n_centers``
+        nearest together: their decision functions, clipped to [-1, 1], are averaged (ours).
+    selection : "local", "each" or None, default None
+        None: C and gamma are single values. "local" (FaLK-SVMl): k, C and the width are chosen by
+        cross-validation in the neighborhoods of ``n_selected`` rows drawn by seed, the folds drawn
+        from the k' inner rows. "each": C and the width are chosen so in every neighborhood.
+    n_centers : int, >= 1, default 3. Of "k_centers".
+    kernel : "rbf", "linear" or "poly", default "rbf"
+        ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``. For "poly" rows are
+        near each other in the kernel's feature space, and every search reads all rows.
+    C : float, sequence of float, or None
+        Box bound of a row of weight 1. None: 1; with a selection the papers' 1, 4, 16, 64.
+    gamma : float, sequence of float, or None
+        None: with a selection and "rbf", 1 / q^2 with q a percentile of the distances within each
+        neighborhood; else scikit-learn's "scale", 1 / (d x variance of the sampled rows).
+        The papers' width sigma is 1 / sqrt(2 gamma) or 1 / sqrt(gamma), by program.
+    degree : int, >= 1, default 3. Of "poly".
+    coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.
+    percentiles : sequence of float in [0, 100], default (1, 10, 50, 90)
+        Candidates of the width where gamma is None and there is a selection.
+    n_selected : int, >= 1, default 10. Neighborhoods that "local" looks at.
+    cv : int, >= 2, default 5. Folds of a selection.
+    tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.
+    class_weight : dict, "balanced" or None. Multiplies C by class.
+    store : path or None
+        Where the rows and the model go; all workers must see it. A fit that was stopped goes on
+        when called again with the same store. None: a temporary folder.
+    client : distributed Client or None. None: the current Dask scheduler, whatever it is.
+    random_state : int, RandomState or None. Same seed, same model, bit for bit.
+    verbose : int. Above 0, progress is printed.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+    n_features_in_ : int
+    n_cells_ : int. Centers.
+    selected_ : dict or None. What "local" chose: n_neighbors, C, gamma, percentile, and the mean
+        error of every candidate as nested lists (k, width from large to small, C).
+    cover_ : dict. Rounds in which the centers were decided, and rows searched for it.
+    stage_s_ : dict. Seconds of each stage that `fit` ran.
+    fit_report_ : record array (n_cells_,). One row a center; ``n_read`` counts the leaves that its
+        search read.
+
+    References
+    ----------
+    Segata, Blanzieri: Fast and scalable local kernel machines, JMLR 2010 (2009 report), equations
+    7 to 15. Segata: FaLKM-lib v1.0, 2009. Differences: the order in which rows may become centers
+    is that of a farthest-first traversal of a sample, then a seeded hash; a row belongs to the
+    center in whose list it has the smallest rank, ties to the smaller row number (equation 14).
+    Models hold copies of their support rows, so that a block reads each model it needs at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import FalkSVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((600, 2))
+    >>> y = np.where((X[:, 0] > 0.5) == (X[:, 1] > 0.5), "same", "differs")
+    >>> model = FalkSVC(n_neighbors=100, C=10.0, random_state=0).fit(X, y)
+    >>> print(*model.predict([[0.9, 0.8], [0.1, 0.7]]))
+    same differs
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NeighborhoodClassifier._parameter_constraints,
+        **SVM_CONSTRAINTS,
+        "n_assigned": [Interval(Integral, 1, None, closed="left"), None],
+        "assign": [StrOptions({"point", "center", "k_centers"})],
+        "selection": [StrOptions({"local", "each"}), None],
+        "n_centers": [Interval(Integral, 1, None, closed="left")],
+        "percentiles": ["array-like"],
+        "n_selected": [Interval(Integral, 1, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int | Sequence[int] = 1000,
+        *,
+        n_assigned: int | None = None,
+        assign: Literal["point", "center", "k_centers"] = "point",
+        selection: Literal["local", "each"] | None = None,
+        n_centers: int = 3,
+        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        C: Candidates = None,
+        gamma: Candidates = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        percentiles: Sequence[float] = PERCENTILES,
+        n_selected: int = 10,
+        cv: int = 5,
+        tol: float = 1e-3,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.n_assigned = n_assigned
+        self.assign = assign
+        self.selection = selection
+        self.n_centers = n_centers
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.percentiles = percentiles
+        self.n_selected = n_selected
+        self.cv = cv
+        self.tol = tol
+        self.class_weight = class_weight
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _solver(self) -> SolverSpec:
+        spec = svm_spec(self, SELECTION_COSTS if self.selection else (1.0,), int(self.cv))
+        if self.selection is None:
+            for name, values in (("C", spec.C), ("gamma", spec.gamma)):
+                if values is not None and len(values) > 1:
+                    raise ParameterError(
+                        f"{name} has {len(values)} candidates but selection is None; give one "
+                        'value, or selection="local" or "each".'
+                    )
+        return spec
+
+    def _neighbors(self) -> NeighborSpec:
+        candidates = counts("n_neighbors", self.n_neighbors)
+        if self.n_assigned is not None and self.n_assigned > candidates[0]:
+            raise ParameterError(
+                f"n_assigned={self.n_assigned} is above n_neighbors={candidates[0]}; a center "
+                "covers only rows that it is trained on. Lower n_assigned, or raise n_neighbors."
+            )
+        if len(candidates) > 1 and self.selection != "local":
+            raise ParameterError(
+                f"n_neighbors has {len(candidates)} candidates, which selection="
+                f'{self.selection!r} cannot choose from; give one, or selection="local".'
+            )
+        local_widths = self.selection and self.gamma is None and self.kernel == "rbf"
+        return NeighborSpec(
+            name="falk",
+            n_neighbors=candidates,
+            n_assigned=None if self.n_assigned is None else int(self.n_assigned),
+            assign=self.assign,
+            n_centers=int(self.n_centers),
+            selection=self.selection,
+            percentiles=widths(self.percentiles) if local_widths else None,
+            n_selected=int(self.n_selected),
+        )
+
+    @property
+    def selected_(self) -> dict[str, Any] | None:
+        """What local selection chose, with the errors of all candidates; None without one."""
+        selected: dict[str, Any] | None = Root.open(self._reader.path).attributes.get("selected")
+        return selected
+
+    @property
+    def cover_(self) -> dict[str, int]:
+        """How the centers were decided: ``n_rounds``, and ``n_searched`` rows."""
+        return self._reader.cover
+
+
+def widths(percentiles: Sequence[float]) -> tuple[float, ...]:
+    """Return percentiles from large to small: widest first.
+
+    Raises
+    ------
+    ParameterError : none, or one outside of 0 to 100
+    """
+    values = sorted({float(p) for p in percentiles}, reverse=True)
+    if not values or not all(0 <= p <= 100 for p in values):
+        raise ParameterError(
+            f"percentiles is {list(percentiles)!r}; give at least one value between 0 and 100."
+        )
+    return tuple(values)

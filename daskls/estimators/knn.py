@@ -1,0 +1,197 @@
+"""The lazy methods: neighbors that vote, or train an SVM, when a query comes."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from sklearn.utils._param_validation import StrOptions
+
+from daskls.errors import ParameterError
+from daskls.estimators.neighborhoods import (
+    SVM_CONSTRAINTS,
+    NeighborhoodClassifier,
+    counts,
+    svm_spec,
+)
+from daskls.records import NeighborSpec, SolverSpec
+
+__all__ = ["KNNSVC", "KernelKNNClassifier"]
+
+
+def one_count(estimator: Any) -> int:
+    """Return the number of neighbors, which must be one."""
+    values = counts("n_neighbors", estimator.n_neighbors)
+    if len(values) > 1:
+        raise ParameterError(
+            f"n_neighbors has {len(values)} candidates; {type(estimator).__name__} takes one. "
+            "Choose with scikit-learn's GridSearchCV."
+        )
+    return values[0]
+
+
+def check_single(spec: SolverSpec) -> SolverSpec:
+    """Refuse candidates, which a lazy method cannot choose from."""
+    for name, values in (("C", spec.C), ("gamma", spec.gamma)):
+        if values is not None and len(values) > 1:
+            raise ParameterError(
+                f"{name} has {len(values)} candidates; give one value, and choose with "
+                "scikit-learn's GridSearchCV."
+            )
+    return spec
+
+
+class KNNSVC(NeighborhoodClassifier):
+    """kNNSVM: an SVM on the nearest training rows of every query, trained when it is asked.
+
+    `fit` only regroups the rows. Neighbors are exact. Neighborhoods of one class are answered
+    without training; queries of a block with the same neighbors share an SVM.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 100. k; at most all rows there are: then it is the usual SVM.
+    kernel : "rbf", "linear" or "poly", default "rbf"
+        For "poly" rows are near each other in the kernel's feature space.
+    C : float or None. Box bound of a row of weight 1; None: 1.
+    gamma : float or None. None: scikit-learn's "scale", of the sampled rows.
+    degree : int, >= 1, default 3. Of "poly".
+    coef0 : float, >= 0, default 0. Of "poly".
+    tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.
+    class_weight : dict, "balanced" or None. Multiplies C by class.
+    store, client, random_state, verbose : as for `FalkSVC`
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+    n_features_in_ : int
+    n_cells_ : int. 0: nothing is trained beforehand.
+    stage_s_ : dict. Seconds of each stage that `fit` ran.
+
+    References
+    ----------
+    Blanzieri, Melgani 2006, 2008; Segata, Blanzieri 2009, equation 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import KNNSVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 2))
+    >>> y = (X[:, 0] > 0.5) == (X[:, 1] > 0.5)
+    >>> model = KNNSVC(n_neighbors=40, C=10.0, random_state=0).fit(X, y)
+    >>> model.predict([[0.9, 0.8], [0.1, 0.7]]).tolist()
+    [True, False]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NeighborhoodClassifier._parameter_constraints,
+        **SVM_CONSTRAINTS,
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 100,
+        *,
+        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        C: float | Sequence[float] | None = None,
+        gamma: float | Sequence[float] | None = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.class_weight = class_weight
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _solver(self) -> SolverSpec:
+        return check_single(svm_spec(self, (1.0,)))
+
+    def _neighbors(self) -> NeighborSpec:
+        return NeighborSpec(name="knnsvm", n_neighbors=(one_count(self),))
+
+
+class KernelKNNClassifier(NeighborhoodClassifier):
+    """FkNN: the majority of the k nearest rows, near in the kernel's feature space.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 5. At most all rows there are. Equal votes go to the first class.
+    kernel : "rbf", "linear" or "poly", default "rbf"
+        "rbf" and "linear" order rows as the Euclidean distance does.
+    gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
+    degree : int, >= 1, default 3. Of "poly".
+    coef0 : float, >= 0, default 0. Of "poly".
+    store, client, random_state, verbose : as for `FalkSVC`
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+    n_features_in_ : int
+    n_cells_ : int. 0: nothing is trained.
+    stage_s_ : dict. Seconds of each stage that `fit` ran.
+
+    References
+    ----------
+    Segata: FaLKM-lib v1.0, 2009, section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import KernelKNNClassifier
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    >>> model = KernelKNNClassifier(n_neighbors=3).fit(X, [0, 0, 1, 1, 1])
+    >>> model.predict([[0.4], [9.0]]).tolist()
+    [0, 1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NeighborhoodClassifier._parameter_constraints,
+        **{name: SVM_CONSTRAINTS[name] for name in ("kernel", "gamma", "degree", "coef0")},
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        gamma: float | Sequence[float] | None = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # What every spec has and votes do not need.
+    C = None
+    tol = 1e-3
+
+    def _solver(self) -> SolverSpec:
+        return check_single(svm_spec(self, (1.0,)))
+
+    def _neighbors(self) -> NeighborSpec:
+        return NeighborSpec(name="knn", n_neighbors=(one_count(self),))

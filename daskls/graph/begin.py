@@ -1,0 +1,181 @@
+"""What every fit begins with: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.graph.cluster import find_resources, free_nbytes, one_blas_thread, probe_store
+from daskls.graph.identity import FitRequest, find_seed, name_classes, open_root
+from daskls.graph.progress import StageClock
+from daskls.graph.regroup import regroup_rows
+from daskls.graph.rows import BlockRows
+from daskls.graph.sample import Sample, sample_rows
+from daskls.graph.scan import LabelScan, scan_labels
+from daskls.memory import TaskSizes
+from daskls.partition.grow import grow_tree
+from daskls.plan import Resources, SamplePlan, check_sample, plan_sample
+from daskls.records import FloatArray, Forest, IntArray
+from daskls.store.exchange import Exchange
+from daskls.store.files import no_space_is_store_error
+from daskls.store.layout import Root, read_forest, write_forest
+
+__all__ = ["Beginning", "begin_fit", "regroup_all"]
+
+# Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
+# MemoryPlanError where a task would not fit.
+Check = Callable[..., None]
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """What stage 1 found and decided."""
+
+    request: FitRequest
+    rows: BlockRows
+    scan: LabelScan
+    resources: Resources
+    sizes: TaskSizes
+    sampling: SamplePlan
+    sample: Sample
+    seed: int
+    class_weight: FloatArray
+    root: Root
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the fit among all fits."""
+        return str(self.root.attributes["fingerprint"])
+
+
+def begin_fit(
+    request: FitRequest,
+    rows: BlockRows,
+    store: Path,
+    check: Check,
+    clock: StageClock,
+    client: Any = None,
+) -> Beginning:
+    """Scan the labels, refuse what would not fit, draw the sample, open the store.
+
+    Parameters
+    ----------
+    request : FitRequest
+    rows : BlockRows
+    store : Path. The model's folder; made if it does not exist.
+    check : function that raises MemoryPlanError
+    clock : StageClock
+    client : distributed client, or None for the current scheduler
+    """
+    probe_store(store, client)
+    resources = find_resources(client)
+    scan = scan_labels(rows, client)
+    sizes = TaskSizes(
+        rows.n_features,
+        rows.X.dtype.itemsize,
+        len(scan.labels),
+        request.cell_size,
+        request.spec,
+        n_block_copies=2 if rows.weights is None else 3,
+    )
+    class_weight = _class_weight(request, rows, scan)
+    sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
+    check_sample(sampling, sizes, free_nbytes())
+    leaf_bound = min(sampling.leaf_rows, scan.n_kept)
+    check(sizes, scan.n_kept, leaf_bound, rows.block_rows, resources, at="expected")
+    seed = find_seed(request, store)
+    with clock.stage("sample", rows.n_blocks, None):
+        sample = sample_rows(rows, scan, sampling.n_sample, seed, client)
+    root = open_root(request, rows, scan, seed, sample.checksum, store)
+    return Beginning(
+        request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
+    )
+
+
+def regroup_all(
+    begun: Beginning, check: Check, clock: StageClock, client: Any = None
+) -> tuple[Forest, Exchange, IntArray]:
+    """Cut space and write every row to its leaf, as far as the store does not hold them yet.
+
+    Returns
+    -------
+    trunks : Forest. Its leaves are those of the exchange.
+    exchange : Exchange
+    leaf_rows : int array. Rows of each leaf.
+    """
+    rows, scan = begun.rows, begun.scan
+    trunks = _trunks(begun)
+    exchange = _exchange(begun, trunks)
+    with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
+        leaf_rows = regroup_rows(
+            rows, scan, exchange, begun.class_weight, begun.root, begun.sample.checksum, client
+        )
+    largest = int(leaf_rows.max())
+    check(begun.sizes, scan.n_kept, largest, rows.block_rows, begun.resources, at="found")
+    return trunks, exchange, leaf_rows
+
+
+def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
+    """Name a further partition; the last number keeps it apart from any cell's seed."""
+    return seed, partition, 0, 1
+
+
+def _trunks(begun: Beginning) -> Forest:
+    """Grow the sampled trees and store them, or read those stored."""
+    root, sample = begun.root, begun.sample
+    group = root.find_group("partition")
+    if group is not None and group.attrs.get("complete", False):
+        return read_forest(group)
+    center = sample.X.mean(axis=0, dtype=np.float64)
+    with one_blas_thread():
+        further = range(1, begun.request.n_partitions)
+        seeds = [None, *(trunk_seed(begun.seed, number) for number in further)]
+        bound = begun.sampling.max_sampled_rows
+        trunks = [grow_tree(sample.X, bound, center, s) for s in seeds]
+    forest = Forest(tuple(trunks))
+    group = root.replace_group("partition")
+    with no_space_is_store_error(root.path):
+        write_forest(group, forest)
+        group.attrs["complete"] = True
+    return forest
+
+
+def _exchange(begun: Beginning, trunks: Forest) -> Exchange:
+    """Return the handle of this fit's exchange; its name holds the blocks, which may change."""
+    rows = begun.rows
+    blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
+    return Exchange(
+        str(begun.root.path / f"exchange-{begun.fingerprint[:12]}-{blocks}"),
+        rows.n_blocks,
+        trunks.n_leaves,
+        rows.n_features,
+        rows.X.dtype.str,
+        len(trunks.trees),
+    )
+
+
+def _class_weight(request: FitRequest, rows: BlockRows, scan: LabelScan) -> FloatArray:
+    """Return the weight of each class, by code; "balanced" uses the counts of the whole data."""
+    k = len(scan.labels)
+    if request.class_weight is None:
+        return np.ones(k)
+    if request.class_weight == "balanced":
+        return scan.n_kept / (k * scan.counts)
+    assert isinstance(request.class_weight, dict)
+    classes = name_classes(rows, scan).tolist()
+    for label, value in request.class_weight.items():
+        if label not in classes:
+            raise ParameterError(
+                f"class_weight names the class {label!r}, which y does not hold; "
+                f"its classes are {classes}."
+            )
+        if not (np.isfinite(value) and value > 0):
+            raise ParameterError(
+                f"class_weight of {label!r} is {value!r}; it must be positive and finite. "
+                "Leave rows that should not count out, or give them sample_weight 0."
+            )
+    return np.array([float(request.class_weight.get(label, 1.0)) for label in classes])

@@ -1,0 +1,94 @@
+"""Stage 4 of FaLK-SVM: the centers, in rounds of searches; kept in the store."""
+
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import numpy as np
+
+from daskls.errors import MemoryPlanError
+from daskls.graph.begin import Beginning
+from daskls.graph.cluster import compute, free_nbytes, one_blas_thread
+from daskls.graph.gather import RowsHandle
+from daskls.graph.progress import StageClock
+from daskls.graph.sample import sample_numbers
+from daskls.neighbors.search import find_nearest
+from daskls.partition.cover import Cover, n_ranked_rows, order_rows
+from daskls.records import IntArray, KernelSpec
+from daskls.store.centers import Centers, read_centers, write_centers
+
+__all__ = ["choose_centers", "search_block", "search_places"]
+
+# What the client holds for each row while it decides: its place in the order, its center, the rank
+# and the center's number; and the sort of the order.
+NBYTES_A_ROW = 44
+SEARCHES_PER_SLOT = 3
+# Places that travel to the client in one round.
+ROUND_PLACES = 1 << 22
+
+
+def search_block(places: IntArray, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Any:
+    """Return the places of the nearest rows of the rows at some places, (q, k), nearest first."""
+    reader = handle.open()
+    with one_blas_thread():
+        X = reader.read_places(places).X
+        found = find_nearest(X, n_neighbors, reader.regions, reader.read_leaf, metric)
+    # Half the bytes for the way to the client.
+    return found.places.astype(np.int32) if reader.n_rows < 2**31 else found.places
+
+
+def search_places(
+    places: IntArray,
+    n_neighbors: int,
+    handle: RowsHandle,
+    metric: KernelSpec,
+    n_slots: int,
+    client: Any = None,
+) -> IntArray:
+    """Return the lists of the rows at some places, in their order; a task a run of near places."""
+    order = np.argsort(places, kind="stable")
+    parts = np.array_split(order, min(max(SEARCHES_PER_SLOT * n_slots, 1), len(places)))
+    search = dask.delayed(search_block, pure=False)
+    lists = compute([search(places[part], n_neighbors, handle, metric) for part in parts], client)
+    found = np.empty((len(places), n_neighbors), lists[0].dtype)
+    for part, own in zip(parts, lists, strict=True):
+        found[part] = own
+    return found
+
+
+def choose_centers(
+    begun: Beginning,
+    handle: RowsHandle,
+    n_assigned: int,
+    metric: KernelSpec,
+    clock: StageClock,
+    client: Any = None,
+) -> Centers:
+    """Return the covering set of centers and every row's center; from the store if it has them."""
+    stored = read_centers(begun.root)
+    if stored is not None:
+        return stored
+    reader = handle.open()
+    needed = NBYTES_A_ROW * reader.n_rows
+    if needed > free_nbytes():
+        raise MemoryPlanError(
+            f"Choosing the centers of {reader.n_rows} rows needs {needed >> 20} MiB on the client "
+            f"but {free_nbytes() >> 20} MiB are free; fit on fewer rows, or on a larger machine."
+        )
+    numbers = reader.read_numbers()
+    sample = begun.sample.X
+    sampled = sample_numbers(reader.n_rows, len(sample), begun.seed)
+    ranked = n_ranked_rows(reader.n_rows, n_assigned)
+    cover = Cover(order_rows(numbers, begun.seed, sampled, sample, ranked), n_assigned)
+    most = max(ROUND_PLACES // n_assigned, 1)
+    with clock.stage("cover", reader.n_rows, _covered(cover)):
+        while len(places := cover.next_round()[:most]):
+            lists = search_places(
+                places, n_assigned, handle, metric, begun.resources.n_slots, client
+            )
+            cover.take_round(places, numbers[places], lists)
+    return write_centers(begun.root, cover.centers, cover.owner, cover.n_rounds, cover.n_searched)
+
+
+def _covered(cover: Cover) -> Callable[[], int]:
+    return lambda: cover.n_covered

@@ -1,0 +1,226 @@
+"""The stages of a fit on neighborhoods, on whatever is in the store already."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.graph.begin import Beginning, begin_fit, regroup_all
+from daskls.graph.cluster import compute
+from daskls.graph.cover import choose_centers
+from daskls.graph.fit import FitResult
+from daskls.graph.gather import RowsHandle, gather_rows, has_rows
+from daskls.graph.identity import FitRequest
+from daskls.graph.neighborhoods import (
+    CenterBundle,
+    NeighborJob,
+    chunk_size,
+    judge_row,
+    metric_of,
+    train_centers,
+)
+from daskls.graph.progress import Progress, StageClock
+from daskls.graph.rows import BlockRows
+from daskls.plan import check_neighborhoods
+from daskls.records import FloatArray, NeighborSpec, SolverSpec
+from daskls.store.centers import Centers
+from daskls.store.layout import Root
+from daskls.store.leaves import CACHE_NBYTES
+from daskls.store.models import disjoint_bundles, finished_bundles, tile_leaves
+from daskls.store.reader import write_center_index, write_row_index
+
+__all__ = ["run_neighbor_fit"]
+
+BUNDLES_PER_SLOT = 16
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What selection chose, or what was given."""
+
+    n_neighbors: int
+    spec: SolverSpec
+    percentiles: tuple[float, ...] | None
+
+
+def run_neighbor_fit(
+    request: FitRequest,
+    neighbors: NeighborSpec,
+    rows: BlockRows,
+    store: Path,
+    client: Any = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> FitResult:
+    """Gather the rows by leaf; for FaLK-SVM choose centers and train their neighborhoods.
+
+    Parameters
+    ----------
+    request : FitRequest
+    neighbors : NeighborSpec
+    rows : BlockRows
+    store : Path. The model's folder; made if it does not exist.
+    client : distributed client, or None for the current scheduler
+    on_progress : called from a thread as work advances
+
+    Returns
+    -------
+    result : FitResult
+    """
+    clock = StageClock(on_progress)
+    largest_k = min(max(neighbors.n_neighbors), rows.n_rows)
+    chunk = chunk_size(largest_k, rows.n_features)
+    check = partial(check_neighborhoods, n_neighbors=largest_k, chunk=chunk)
+    begun = begin_fit(request, rows, store, check, clock, client)
+    root = begun.root
+    if root.is_complete:
+        root.remove_leftovers()
+        return FitResult(begun.fingerprint, clock.seconds)
+    neighbors = _capped(neighbors, begun.scan.n_kept)
+    if not has_rows(begun):
+        _, exchange, leaf_rows = regroup_all(begun, check, clock, client)
+        gather_rows(begun, exchange, leaf_rows, clock, client)
+    if neighbors.name == "falk":
+        _fit_centers(begun, neighbors, clock, client)
+    else:
+        gamma = _resolved(begun).gamma
+        write_row_index(root, gamma[0] if gamma else None)
+    root.remove_leftovers()
+    return FitResult(begun.fingerprint, clock.seconds)
+
+
+def _capped(neighbors: NeighborSpec, n_rows: int) -> NeighborSpec:
+    """Return the spec with at most all rows as neighbors."""
+    candidates = tuple(sorted({min(k, n_rows) for k in neighbors.n_neighbors}))
+    n_assigned = neighbors.n_assigned and min(neighbors.n_assigned, n_rows)
+    return replace(neighbors, n_neighbors=candidates, n_assigned=n_assigned)
+
+
+def _resolved(begun: Beginning) -> SolverSpec:
+    """Return the spec with scikit-learn's gamma "scale" where none is given.
+
+    Of the sampled rows' variance, which are all rows up to some 65,000.
+    """
+    spec = begun.request.spec
+    if spec.gamma is not None or spec.kernel == "linear":
+        return spec
+    variance = float(begun.sample.X.var(dtype=np.float64))
+    return replace(spec, gamma=(1.0 / (begun.rows.n_features * variance) if variance else 1.0,))
+
+
+def _handle(begun: Beginning) -> RowsHandle:
+    cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
+    return RowsHandle(str(begun.root.path), begun.fingerprint, cache)
+
+
+def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, client: Any) -> None:
+    root, handle = begun.root, _handle(begun)
+    chosen = _select(begun, neighbors, handle, clock, client)
+    k = chosen.n_neighbors
+    # With a width a neighborhood, nothing that the metric needs depends on what was selected.
+    centers = choose_centers(
+        begun, handle, neighbors.inner(k), metric_of(chosen.spec), clock, client
+    )
+    own = replace(neighbors, percentiles=chosen.percentiles)
+    job = NeighborJob(handle, chosen.spec, own, k, begun.seed)
+    bundles = _bundles(begun, centers, k)
+    with clock.stage("train", len(centers.places), _finished(root)):
+        train_centers(bundles, job, client)
+    tiles = tile_leaves(finished_bundles(root.path), len(centers.places))
+    if tiles is None:
+        raise StoreError(
+            f"{root.path} lacks bundles that were trained: something removed them. Call fit again "
+            "on the same store: only what is missing is trained."
+        )
+    reader = handle.open()
+    rows = reader.read_places(centers.places)
+    gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
+    keep = neighbors.assign == "point"
+    write_center_index(root, tiles, rows.X, rows.numbers, gamma, keep_rows=keep)
+
+
+def _bundles(begun: Beginning, centers: Centers, n_neighbors: int) -> list[CenterBundle]:
+    """Cut the centers that are not trained into runs of near centers."""
+    n = len(centers.places)
+    done = np.zeros(n, bool)
+    for first, last in disjoint_bundles(finished_bundles(begun.root.path)):
+        done[first : last + 1] = True
+    left = int((~done).sum())
+    share = -(-left // (BUNDLES_PER_SLOT * begun.resources.n_slots))
+    # Models of a bundle are held until they are written.
+    most = max(chunk_size(n_neighbors, begun.sizes.n_features), 1) * 4
+    size = max(min(share, most), 1)
+    bundles: list[CenterBundle] = []
+    places = centers.places.tolist()
+    first = 0
+    while first < n:
+        if done[first]:
+            first += 1
+            continue
+        last = first
+        while last + 1 < n and not done[last + 1] and last + 1 - first < size:
+            last += 1
+        bundles.append(CenterBundle(first, last, tuple(places[first : last + 1])))
+        first = last + 1
+    return bundles
+
+
+def _finished(root: Root) -> Callable[[], int]:
+    """Return a function that counts the centers of the bundles on disk."""
+    return lambda: sum(last + 1 - first for first, last in finished_bundles(root.path))
+
+
+def _select(
+    begun: Beginning, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
+) -> Selected:
+    """Return k, C and the width: as given, or as the rows drawn for it say."""
+    resolved = _resolved(begun) if neighbors.percentiles is None else begun.request.spec
+    if neighbors.selection != "local":
+        return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
+    spec = replace(resolved, search="full")
+    stored = begun.root.attributes.get("selected")
+    if stored is None:
+        job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed)
+        places = _drawn_places(begun, neighbors.n_selected, handle)
+        judge = dask.delayed(judge_row, pure=False)
+        with clock.stage("select", len(places), None):
+            errors = compute([judge(place, job) for place in places], client)
+        stored = _best(np.mean(errors, axis=0), neighbors, spec)
+        begun.root.group.attrs["selected"] = stored
+    gamma, percentile = stored["gamma"], stored["percentile"]
+    chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
+    return Selected(
+        int(stored["n_neighbors"]), chosen, None if percentile is None else (percentile,)
+    )
+
+
+def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[int]:
+    """Return the places of rows drawn by seed from all row numbers."""
+    reader = handle.open()
+    rng = np.random.default_rng((begun.seed, reader.n_rows, 5))
+    drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
+    numbers = reader.read_numbers()
+    places: list[int] = np.argsort(numbers, kind="stable")[drawn].tolist()
+    return places
+
+
+def _best(errors: FloatArray, neighbors: NeighborSpec, spec: SolverSpec) -> dict[str, Any]:
+    """Return the candidates of the smallest mean error, and the errors of all.
+
+    Ties go to the smallest k, then to the largest width, then to the smallest C.
+    """
+    k, g, i = np.unravel_index(int(errors.argmin()), errors.shape)
+    costs = sorted(spec.C or ())
+    gammas = sorted(spec.gamma) if spec.gamma is not None else [None]
+    percentiles = neighbors.percentiles
+    return {
+        "n_neighbors": neighbors.n_neighbors[k],
+        "C": costs[i],
+        "gamma": gammas[g] if percentiles is None else None,
+        "percentile": None if percentiles is None else percentiles[g],
+        "errors": errors.tolist(),
+    }

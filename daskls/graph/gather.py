@@ -1,0 +1,152 @@
+"""Stage 3 of the neighborhood methods: each leaf's rows together, sorted by cell, in the store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.graph.begin import Beginning
+from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.progress import StageClock
+from daskls.graph.regroup import load_trunks
+from daskls.neighbors.regions import measure_regions
+from daskls.partition.grow import grow_tree
+from daskls.partition.tree import route_rows
+from daskls.records import IntArray, Regions
+from daskls.store.exchange import Exchange, Rows
+from daskls.store.leaves import (
+    CACHE_NBYTES,
+    LeafReader,
+    open_leaves,
+    stored_dtype,
+    write_leaf_index,
+    write_leaves,
+)
+from daskls.store.models import disjoint_bundles, finished_bundles, tile_leaves
+
+__all__ = ["RowsHandle", "gather_bundle", "gather_rows", "has_rows"]
+
+# Leaves are gathered until a task holds about this much.
+BUNDLE_NBYTES = 32 << 20
+GATHERS_PER_SLOT = 4
+
+
+@dataclass(frozen=True)
+class RowsHandle:
+    """What a task needs to open a model's rows, and how many bytes of them its process keeps."""
+
+    path: str
+    fingerprint: str
+    cache_nbytes: int = CACHE_NBYTES
+
+    def open(self) -> LeafReader:
+        """Return the reader of the rows."""
+        return open_leaves(self.path, self.fingerprint, self.cache_nbytes)
+
+
+@dataclass(frozen=True)
+class GatherJob:
+    """What every `gather_bundle` needs."""
+
+    root: str
+    fingerprint: str
+    exchange: Exchange
+    cell_rows: int
+
+
+def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
+    """Write the rows of some leaves; return their number.
+
+    A retry after a worker's death finds the rows and returns 0.
+    """
+    if leaves in finished_bundles(Path(job.root), "rows"):
+        return 0
+    center = load_trunks(job.root, job.fingerprint).center
+    dtype = stored_dtype(np.dtype(job.exchange.dtype))
+    rows, ptrs, cells = [], [], []
+    with one_blas_thread():
+        for leaf in range(leaves[0], leaves[1] + 1):
+            own = job.exchange.read_leaf(leaf)
+            tree = grow_tree(own.X, job.cell_rows, center)
+            of_cell = route_rows(tree, own.X)
+            own = own.take(np.argsort(of_cell, kind="stable"))
+            ptrs.append(np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))])
+            rows.append(Rows(own.X.astype(dtype, copy=False), own.codes, own.weights, own.numbers))
+            cells.append(measure_regions(own.X, ptrs[-1]))
+    write_leaves(Path(job.root), leaves[0], rows, ptrs, cells, _join(rows))
+    return sum(len(own.X) for own in rows)
+
+
+def _join(leaves: list[Rows]) -> Regions:
+    """Return the region of each leaf."""
+    parts = [measure_regions(own.X, np.array([0, len(own.X)])) for own in leaves]
+    names = ("centers", "r_min", "r_max", "low", "high")
+    return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def has_rows(begun: Beginning) -> bool:
+    """Whether the store holds all rows, gathered."""
+    group = begun.root.find_group("leaves")
+    return group is not None and bool(group.attrs.get("complete", False))
+
+
+def gather_rows(
+    begun: Beginning,
+    exchange: Exchange,
+    leaf_rows: IntArray,
+    clock: StageClock,
+    client: Any = None,
+) -> None:
+    """Write all rows, leaf by leaf, and the index of the leaves; then remove the exchange."""
+    root = begun.root
+    done = np.zeros(exchange.n_leaves, bool)
+    for first, last in disjoint_bundles(finished_bundles(root.path, "rows")):
+        done[first : last + 1] = True
+    job = GatherJob(str(root.path), begun.fingerprint, exchange, begun.request.cell_size)
+    gather = dask.delayed(gather_bundle, pure=False)
+    wanted = _bundles(leaf_rows, done, begun)
+    finished = _finished_rows(begun, leaf_rows)
+    with clock.stage("gather", int(leaf_rows.sum()), finished):
+        compute([gather(leaves, job) for leaves in wanted], client)
+    tiles = tile_leaves(finished_bundles(root.path, "rows"), exchange.n_leaves)
+    if tiles is None:
+        raise StoreError(
+            f"{root.path} lacks rows that were gathered: something removed them. Call fit again "
+            "on the same store: only what is missing is done."
+        )
+    write_leaf_index(root, tiles)
+    exchange.delete()
+
+
+def _bundles(leaf_rows: IntArray, done: IntArray, begun: Beginning) -> list[tuple[int, int]]:
+    """Group neighboring leaves that are not done, of about equal rows a task."""
+    row_nbytes = begun.sizes.row_nbytes
+    share = int(leaf_rows.sum()) // (GATHERS_PER_SLOT * begun.resources.n_slots)
+    most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // row_nbytes
+    limit = max(min(share, most), 1)
+    bundles: list[tuple[int, int]] = []
+    held = limit + 1
+    for leaf in np.flatnonzero(~done).tolist():
+        joins = bundles and bundles[-1][1] == leaf - 1 and held + leaf_rows[leaf] <= limit
+        if joins:
+            bundles[-1] = bundles[-1][0], leaf
+            held += int(leaf_rows[leaf])
+        else:
+            bundles.append((leaf, leaf))
+            held = int(leaf_rows[leaf])
+    return bundles
+
+
+def _finished_rows(begun: Beginning, leaf_rows: IntArray) -> Callable[[], int]:
+    """Return a function that counts the rows gathered."""
+    places = np.r_[0, np.cumsum(leaf_rows)]
+
+    def count() -> int:
+        found = finished_bundles(begun.root.path, "rows")
+        return sum(int(places[last + 1] - places[first]) for first, last in found)
+
+    return count

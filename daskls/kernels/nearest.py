@@ -1,0 +1,181 @@
+"""The k nearest rows of each query, kept in a heap: approximate distances first, exact ones last.
+
+A GEMM gives distances that are right but for a bounded rounding error. A row whose approximate
+distance cannot be among the k smallest is passed over; for the others the distance is summed anew,
+feature by feature in float64. The order is that of (exact squared distance, row number): no two
+rows share a place in it, so the result does not depend on the order in which rows are offered.
+"""
+
+import numpy as np
+
+from daskls.kernels._jit import exact_jit, jit
+from daskls.records import FloatArray, IntArray
+
+__all__ = [
+    "EMPTY",
+    "bound_distances",
+    "offer_rows",
+    "polynomial_distance",
+    "sort_heaps",
+    "squared_distance",
+]
+
+# The number of a place in a heap that holds no row yet: it comes after every row's.
+EMPTY = np.iinfo(np.int64).max
+# By how much bounds are widened, relative to the lengths they are made of: far above what float64
+# rounds, far below what anybody would notice.
+MARGIN = 1e-9
+
+
+@exact_jit
+def squared_distance(a, b):
+    """Return the squared distance of two rows, summed in the order of the features."""
+    total = 0.0
+    for j in range(a.shape[0]):
+        step = np.float64(a[j]) - np.float64(b[j])
+        total += step * step
+    return total
+
+
+@exact_jit
+def _power(base, degree):
+    """Return ``base`` to a whole power, by repeated products in a fixed order."""
+    result = 1.0
+    for _ in range(degree):
+        result *= base
+    return result
+
+
+@exact_jit
+def polynomial_distance(a, b, gamma, coef0, degree):
+    """Return the squared distance of two rows in the feature space of a polynomial kernel.
+
+    Source: Segata and Blanzieri 2009, equations 4 and 5.
+    """
+    aa = 0.0
+    bb = 0.0
+    ab = 0.0
+    for j in range(a.shape[0]):
+        x = np.float64(a[j])
+        z = np.float64(b[j])
+        aa += x * x
+        bb += z * z
+        ab += x * z
+    distance = (
+        _power(gamma * aa + coef0, degree)
+        + _power(gamma * bb + coef0, degree)
+        - 2.0 * _power(gamma * ab + coef0, degree)
+    )
+    return distance if distance > 0.0 else 0.0
+
+
+@jit
+def bound_distances(queries, centers, r_min, r_max, low, high, out):
+    """Write what the squared distance of each query to any row of each region is at least.
+
+    A region's rows lie between two spheres around its center, and in a box.
+
+    Parameters
+    ----------
+    queries : float64 array, shape (q, d)
+    centers, low, high : float64 arrays, shape (n, d)
+    r_min, r_max : float64 arrays, shape (n,)
+    out : float64 array, shape (q, n). Overwritten.
+    """
+    d = queries.shape[1]
+    for i in range(queries.shape[0]):
+        q = queries[i]
+        for r in range(centers.shape[0]):
+            to_center = 0.0
+            to_box = 0.0
+            for j in range(d):
+                x = q[j]
+                step = x - centers[r, j]
+                to_center += step * step
+                below = low[r, j] - x
+                above = x - high[r, j]
+                out_of = below if below > above else above
+                out_of = out_of if out_of > 0.0 else 0.0
+                to_box += out_of * out_of
+            distance = np.sqrt(to_center)
+            outside = distance - r_max[r]
+            inside = r_min[r] - distance
+            gap = (outside if outside > inside else inside) - MARGIN * (distance + r_max[r])
+            gap = gap if gap > 0.0 else 0.0
+            to_box *= 1.0 - MARGIN
+            out[i, r] = gap * gap if gap * gap > to_box else to_box
+
+
+@exact_jit
+def _sink(keys, numbers, places, top):
+    """Restore a max-heap whose entry at ``top`` may be too small."""
+    n = keys.shape[0]
+    while True:
+        child = 2 * top + 1
+        if child >= n:
+            return
+        other = child + 1
+        if other < n and (
+            keys[other] > keys[child]
+            or (keys[other] == keys[child] and numbers[other] > numbers[child])
+        ):
+            child = other
+        if keys[child] < keys[top] or (keys[child] == keys[top] and numbers[child] <= numbers[top]):
+            return
+        keys[top], keys[child] = keys[child], keys[top]
+        numbers[top], numbers[child] = numbers[child], numbers[top]
+        places[top], places[child] = places[child], places[top]
+        top = child
+
+
+@exact_jit
+def offer_rows(queries, approximate, slack, X, numbers, first_place, degree, gamma, coef0, heaps):
+    """Offer rows to the heaps of some queries.
+
+    Parameters
+    ----------
+    queries : real array, shape (q, d)
+    approximate : float64 array, shape (q, m). Squared distances, each wrong by ``slack`` at most.
+    slack : float64 array, shape (q,)
+    X : real array, shape (m, d), C-contiguous
+    numbers : int64 array, shape (m,). Global row numbers.
+    first_place : int. The place of row 0 in the store; the others follow it.
+    degree : int. 0: Euclidean distances; else those of a polynomial kernel of that degree.
+    gamma, coef0 : float. Of that kernel.
+    heaps : tuple of float64, int64, int64 arrays, shape (n, k), and the int64 array (q,) of the
+        heap of each query: squared distances, numbers and places, as max-heaps. Updated in place.
+    """
+    keys, held, places, which = heaps
+    for i in range(queries.shape[0]):
+        heap = which[i]
+        own_keys, own_numbers, own_places = keys[heap], held[heap], places[heap]
+        row = approximate[i]
+        query = queries[i]
+        limit = own_keys[0] + slack[i]
+        for j in range(row.shape[0]):
+            if row[j] > limit:
+                continue
+            if degree == 0:
+                distance = squared_distance(query, X[j])
+            else:
+                distance = polynomial_distance(query, X[j], gamma, coef0, degree)
+            if distance < own_keys[0] or (distance == own_keys[0] and numbers[j] < own_numbers[0]):
+                own_keys[0] = distance
+                own_numbers[0] = numbers[j]
+                own_places[0] = first_place + j
+                _sink(own_keys, own_numbers, own_places, 0)
+                limit = own_keys[0] + slack[i]
+
+
+def sort_heaps(
+    keys: FloatArray, numbers: IntArray, places: IntArray
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return the heaps' entries in the order of (distance, number), row by row."""
+    # Two stable sorts: by the minor key, then by the major one.
+    order = np.argsort(numbers, axis=1, kind="stable")
+    minor = np.take_along_axis(keys, order, axis=1)
+    order = np.take_along_axis(order, np.argsort(minor, axis=1, kind="stable"), axis=1)
+    keys, numbers, places = (
+        np.take_along_axis(values, order, axis=1) for values in (keys, numbers, places)
+    )
+    return keys, numbers, places

@@ -1,0 +1,1 @@
+"""Exact nearest neighbors over leaves that are read one at a time."""

@@ -1,0 +1,189 @@
+"""Train the model of one neighborhood, and judge candidates by its inner rows.
+
+A neighborhood is a center's k nearest rows, in order. Its model answers queries near the center, so
+candidates are judged there: folds are drawn from the k' inner rows, the outer ones always train.
+
+Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
+"""
+
+import numpy as np
+
+from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+from daskls.solvers.folds import deal_folds
+from daskls.solvers.grid import Grid
+from daskls.solvers.path import Counts
+from daskls.solvers.rows import LocalRows
+from daskls.solvers.search import CellData, Choice, Search, kernel_of, refit_cell
+
+__all__ = ["fit_neighborhood", "grid_errors", "width_gammas"]
+
+# Distances of which a percentile is taken; more pairs than this are drawn by seed.
+MAX_PAIRS = 100_000
+
+
+def width_gammas(
+    rows: FloatArray, percentiles: tuple[float, ...], seed: tuple[int, ...]
+) -> tuple[float, ...]:
+    """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
+
+    Parameters
+    ----------
+    rows : float array, shape (m, d)
+    percentiles : tuple of float, decreasing: widest first
+    seed : tuple of int. Names the neighborhood.
+
+    Returns
+    -------
+    gammas : tuple of float. A percentile of 0 becomes the smallest positive distance.
+
+    Examples
+    --------
+    >>> width_gammas(np.array([[0.0], [1.0], [3.0]]), (50,), (0,))
+    (0.25,)
+    """
+    m = len(rows)
+    n_pairs = m * (m - 1) // 2
+    if n_pairs <= MAX_PAIRS:
+        first, second = np.triu_indices(m, 1)
+    else:
+        rng = np.random.default_rng(seed)
+        first = rng.integers(m, size=MAX_PAIRS)
+        # Any row but the first one of the pair.
+        second = (first + 1 + rng.integers(m - 1, size=MAX_PAIRS)) % m
+    steps = rows[first].astype(np.float64)
+    steps -= rows[second]
+    distances = np.sqrt(np.einsum("ij,ij->i", steps, steps))
+    widths = np.percentile(distances, percentiles)
+    positive = distances[distances > 0]
+    widths[widths == 0] = positive.min() if len(positive) else 1.0
+    return tuple((widths**-2.0).tolist())
+
+
+def _grid(own: LocalRows, percentiles: tuple[float, ...] | None, seed: tuple[int, ...]) -> Grid:
+    """Return the candidates of a neighborhood: given ones, or widths from its distances."""
+    spec = own.spec
+    if spec.C is None:
+        raise AssertionError("a neighborhood's candidates of C are given")
+    if percentiles is not None:
+        gammas = width_gammas(own.rows, percentiles, seed)
+    else:
+        gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
+    return own.in_units(Grid(gammas, tuple(sorted(spec.C)), 1.0))
+
+
+def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> IntArray:
+    """Deal the inner rows to folds; the outer ones get a number past the last fold."""
+    folds = np.full(len(own.rows), own.spec.cv)
+    folds[:n_inner] = deal_folds(own.present[:n_inner], own.spec.cv, seed)
+    return folds
+
+
+def _is_trivial(own: LocalRows) -> bool:
+    """Whether no candidate can do anything: one class, or all rows equal."""
+    return len(own.classes) == 1 or own.radius == 0.0
+
+
+def grid_errors(
+    X: FloatArray,
+    codes: IntArray,
+    weights: FloatArray,
+    n_inner: int,
+    spec: SolverSpec,
+    percentiles: tuple[float, ...] | None,
+    seed: tuple[int, ...],
+    *,
+    at_origin: bool = False,
+) -> FloatArray:
+    """Return the k'-internal cross-validation error of every candidate.
+
+    Parameters
+    ----------
+    X : real array, shape (k, d). A neighborhood's rows, nearest first.
+    codes : int array, shape (k,)
+    weights : float array, shape (k,), > 0
+    n_inner : int. k': folds are drawn from the first so many rows.
+    spec : SolverSpec. Its C, and gamma if ``percentiles`` is None, are the candidates.
+    percentiles : tuple of float, decreasing, or None. Widths, as percentiles of the distances.
+    seed : tuple of int. Names the neighborhood.
+    at_origin : bool. Take kernels around the origin, not the rows' mean.
+
+    Returns
+    -------
+    errors : float64 array, shape (n_gammas, n_costs), widest first, smallest C first. Means over
+        the folds; 0 where all rows have one class.
+    """
+    own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
+    grid = _grid(own, percentiles, seed) if not _is_trivial(own) else None
+    if grid is None:
+        wrong = own.present != np.bincount(own.present, weights).argmax()
+        error = np.average(wrong[:n_inner], weights=weights[:n_inner])
+        n_gammas = len(percentiles) if percentiles is not None else len(spec.gamma or (1.0,))
+        return np.full((n_gammas, len(spec.C or ())), error)
+    _, cell = own.data(_inner_folds(own, n_inner, seed))
+    return _errors(cell, spec, grid)
+
+
+def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
+    search = Search(cell, spec, grid)
+    search.run()
+    return np.array(
+        [
+            [search.race.mean_error(g, i) for i in range(len(grid.costs))]
+            for g in range(len(grid.gammas))
+        ]
+    )
+
+
+def fit_neighborhood(
+    X: FloatArray,
+    codes: IntArray,
+    weights: FloatArray,
+    n_inner: int,
+    spec: SolverSpec,
+    percentiles: tuple[float, ...] | None,
+    report: CellReport,
+    seed: tuple[int, ...],
+    *,
+    at_origin: bool = False,
+) -> LocalModel:
+    """Train one SVM on a neighborhood; with several candidates, at the best by its inner rows.
+
+    Parameters
+    ----------
+    X, codes, weights, n_inner, spec, percentiles, seed, at_origin : as for `grid_errors`
+    report : CellReport. Carries the cell's and the leaf's number; the rest is filled in.
+
+    Returns
+    -------
+    model : LocalModel. A constant where only one class is present, or all rows are equal.
+
+    Notes
+    -----
+    Trained to the plain duality gap. Peak memory: 2 float32 matrices of k x k, one more a pair of
+    classes beyond two.
+    """
+    own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
+    report = own.described(report)
+    if _is_trivial(own):
+        return own.constant(report)
+    grid = _grid(own, percentiles, seed)
+    if len(grid.gammas) * len(grid.costs) > 1:
+        order, cell = own.data(_inner_folds(own, n_inner, seed))
+        choice = Search(cell, spec, grid).run()
+    else:
+        order, cell = own.data(np.zeros(len(X), np.int64))
+        choice = _from_zero(cell, spec, grid)
+    return own.model(refit_cell(cell, choice, spec, grid), order, cell, report)
+
+
+def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
+    """Return the one combination there is, untrained."""
+    k = cell.n_classes
+    return Choice(
+        kernel=kernel_of(spec, grid.gammas[0]),
+        C=grid.costs[0],
+        error=float("nan"),
+        coef=np.zeros((k - 1, len(cell.codes)), np.float32),
+        intercepts=np.zeros(k * (k - 1) // 2),
+        counts=Counts(),
+    )

@@ -1,0 +1,159 @@
+"""The rows of one local model, prepared for the solvers; and the model laid out from a solution."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from daskls.kernels.gram import base_matrix, centered, squared_norms
+from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.solvers.grid import Grid
+from daskls.solvers.search import CellData, Choice
+
+__all__ = ["LocalRows"]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRows:
+    """Rows around their center, as the model will keep them.
+
+    Attributes
+    ----------
+    center : float64 array, shape (d,)
+    rows : float32 array, shape (m, d). Rows minus ``center``.
+    weights : float array, shape (m,)
+    classes : int array, shape (k,). Codes of the classes present, increasing.
+    present : int array, shape (m,). Position of each row's class among them.
+    radius : float. The largest distance of a row to the center.
+    started : float. When the work began.
+    """
+
+    center: FloatArray
+    rows: FloatArray
+    weights: FloatArray
+    classes: IntArray
+    present: IntArray
+    radius: float
+    spec: SolverSpec
+    started: float
+
+    @classmethod
+    def of(
+        cls,
+        X: FloatArray,
+        codes: IntArray,
+        weights: FloatArray,
+        spec: SolverSpec,
+        *,
+        at_origin: bool = False,
+    ) -> "LocalRows":
+        """Center the rows at their mean, or leave them where they are."""
+        started = time.perf_counter()
+        # Equal rows need not equal their rounded mean: test for them before centering.
+        if at_origin:
+            center = np.zeros(X.shape[1])
+        elif (X[0] == X).all():
+            center = X[0].astype(np.float64)
+        else:
+            center = X.mean(axis=0, dtype=np.float64)
+        # The model keeps float32 rows: train on exactly those, so that both see one kernel.
+        rows = centered(X, center).astype(np.float32)
+        classes, present = np.unique(codes, return_inverse=True)
+        radius = float(np.sqrt(squared_norms(rows.astype(np.float64)).max()))
+        return cls(center, rows, weights, classes, present, radius, spec, started)
+
+    @property
+    def unit(self) -> float:
+        """The length that rows are measured in, for the kernels of distances.
+
+        Near the radius, so that float32 neither overflows nor underflows; a power of two, so that
+        it rounds nothing.
+        """
+        far = self.spec.kernel == "rbf" and self.radius > 0.0
+        return 2.0 ** round(math.log2(self.radius)) if far else 1.0
+
+    def data(self, folds: IntArray) -> tuple[IntArray, CellData]:
+        """Return an order of the rows with those of a fold side by side, and the rows in it.
+
+        Training without a fold then skips one range of every vector.
+        """
+        order = np.argsort(folds, kind="stable")
+        A = self.rows[order].astype(np.float64)
+        return order, CellData(
+            base_matrix(A / self.unit, self.spec.kernel),
+            self.present[order],
+            folds[order],
+            self.weights[order].astype(np.float32),
+            len(self.classes),
+        )
+
+    def in_units(self, grid: Grid) -> Grid:
+        """Return the grid for rows measured in ``unit``."""
+        return replace(grid, gammas=tuple(gamma * self.unit**2 for gamma in grid.gammas))
+
+    def constant(self, report: CellReport) -> LocalModel:
+        """Return the model that answers everywhere the class of the largest weight."""
+        code = self.classes[np.bincount(self.present, self.weights).argmax()]
+        return LocalModel(
+            center=self.center,
+            rows=np.empty((0, len(self.center)), np.float32),
+            coef=np.empty((0, 0), np.float32),
+            classes=np.array([code], np.int32),
+            class_ptr=np.zeros(2, np.int64),
+            intercepts=np.empty(0),
+            kernel=KernelSpec("linear"),
+            report=self._timed(report),
+        )
+
+    def _timed(self, report: CellReport) -> CellReport:
+        return replace(report, seconds=time.perf_counter() - self.started)
+
+    def described(self, report: CellReport) -> CellReport:
+        """Return the report with what is known before training."""
+        return replace(
+            report, n_rows=len(self.rows), n_classes=len(self.classes), radius=self.radius
+        )
+
+    def model(
+        self, choice: Choice, order: IntArray, cell: CellData, report: CellReport
+    ) -> LocalModel:
+        """Drop the rows without any coefficient and lay the rest out as a LocalModel.
+
+        Parameters
+        ----------
+        choice : Choice. In ``cell``'s order of rows, its gamma in units.
+        order, cell : as `data` returned them
+        report : CellReport
+        """
+        if not choice.coef.any():
+            # Weights too small for float32, or a tol that the start satisfies: nothing was
+            # learned. (An offset alone names one class, as a rule the larger one.)
+            return self.constant(report)
+        by_class = np.argsort(cell.codes, kind="stable")
+        coef, codes = choice.coef[:, by_class], cell.codes[by_class]
+        support = np.flatnonzero(np.any(coef != 0, axis=0))
+        kernel = replace(choice.kernel, gamma=choice.kernel.gamma / self.unit**2)
+        report = replace(
+            report,
+            C=choice.C,
+            gamma=kernel.gamma,
+            validation_error=choice.error,
+            n_steps=choice.counts.n_steps,
+            n_at_limit=choice.counts.n_at_limit,
+            n_trained=choice.counts.n_trained,
+            n_support=len(support),
+            edge=choice.edge,
+        )
+        return LocalModel(
+            center=self.center,
+            rows=self.rows[order][by_class][support],
+            coef=np.ascontiguousarray(coef[:, support]),
+            classes=self.classes.astype(np.int32),
+            class_ptr=np.searchsorted(codes[support], np.arange(len(self.classes) + 1)).astype(
+                np.int64
+            ),
+            intercepts=choice.intercepts,
+            kernel=kernel,
+            report=self._timed(report),
+        )

@@ -1,0 +1,271 @@
+"""The training rows of a model that searches among them: regrouped by leaf and by cell, once.
+
+``rows/<first>-<last>/`` holds the rows of some leaves as flat arrays; a folder appears whole. A
+row's *place* counts through all leaves. Leaves are read one at a time and kept in a cache of
+bounded size, a cache a process.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from daskls.errors import StoreError
+from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.store.exchange import Rows
+from daskls.store.files import no_space_is_store_error, replace_folder
+from daskls.store.layout import Root, read_array, root_stamp, write_array
+from daskls.store.models import bundle_path
+
+__all__ = [
+    "CACHE_NBYTES",
+    "LeafReader",
+    "open_leaves",
+    "stored_dtype",
+    "write_leaf_index",
+    "write_leaves",
+]
+
+KIND = "rows"
+INDEX = "leaves"
+# A leaf is read whole, so its rows need few chunks.
+CHUNK_ROWS = 1 << 14
+# Rows that a process keeps at hand between tasks and blocks.
+CACHE_NBYTES = 192 << 20
+
+
+def stored_dtype(dtype: np.dtype[Any]) -> str:
+    """Return the dtype that rows are kept in: a float that holds the data set's values.
+
+    Integers would need a value that no row holds, to tell a missing chunk.
+    """
+    if dtype.kind == "f":
+        return "<f8" if dtype.itemsize > 4 else "<f4"
+    return "<f4" if dtype.itemsize <= 2 else "<f8"
+
+
+def pack(regions: Regions) -> FloatArray:
+    """Return regions as one float64 array, shape (n, 3 d + 2)."""
+    radii = np.column_stack([regions.r_min, regions.r_max])
+    return np.hstack([regions.centers, regions.low, regions.high, radii])
+
+
+def unpack(packed: FloatArray) -> Regions:
+    """Undo `pack`."""
+    d = (packed.shape[1] - 2) // 3
+    parts = np.split(np.ascontiguousarray(packed), [d, 2 * d, 3 * d], axis=1)
+    centers, low, high, radii = (np.ascontiguousarray(part) for part in parts)
+    return Regions(
+        centers, np.ascontiguousarray(radii[:, 0]), np.ascontiguousarray(radii[:, 1]), low, high
+    )
+
+
+def write_leaves(
+    root: Path,
+    first_leaf: int,
+    leaves: Sequence[Rows],
+    cell_ptrs: Sequence[IntArray],
+    cells: Sequence[Regions],
+    regions: Regions,
+) -> None:
+    """Write the rows of consecutive leaves, each sorted by cell.
+
+    Parameters
+    ----------
+    root : Path. The model's folder.
+    first_leaf : int
+    leaves : sequence of Rows
+    cell_ptrs : sequence of int array. Where each leaf's cells begin, and its number of rows last.
+    cells : sequence of Regions. Of each leaf's cells.
+    regions : Regions. Of the leaves.
+    """
+    target = bundle_path(root, first_leaf, first_leaf + len(leaves) - 1, KIND)
+    target.parent.mkdir(exist_ok=True)
+    with replace_folder(target) as folder:
+        group = zarr.create_group(folder, zarr_format=3)
+        arrays = {
+            "X": np.concatenate([leaf.X for leaf in leaves]),
+            "codes": np.concatenate([leaf.codes for leaf in leaves]),
+            "weights": np.concatenate([leaf.weights for leaf in leaves]),
+            "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
+            "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
+            "n_cells": np.array([len(ptr) - 1 for ptr in cell_ptrs]),
+            "cell_rows": np.concatenate([np.diff(ptr) for ptr in cell_ptrs]),
+            "cells": np.concatenate([pack(own) for own in cells]),
+            "leaves": pack(regions),
+        }
+        for name, values in arrays.items():
+            write_array(group, name, values, CHUNK_ROWS)
+
+
+def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
+    """Gather what a search needs to know of all leaves before it reads any."""
+    groups = [zarr.open_group(bundle_path(root.path, a, b, KIND), mode="r") for a, b in bundles]
+    with no_space_is_store_error(root.path):
+        index = root.replace_group(INDEX)
+        for name in ("leaf_rows", "n_cells", "cell_rows", "leaves", "cells"):
+            write_array(index, name, np.concatenate([read_array(g, name) for g in groups]))
+        write_array(index, "bundles", np.array(bundles, np.int64))
+        index.attrs["complete"] = True
+
+
+class LeafReader:
+    """Reads a model's rows, leaf by leaf.
+
+    Attributes
+    ----------
+    regions : Regions, one a leaf
+    first_places : int64 array, shape (n_leaves + 1,). The place of each leaf's first row.
+    """
+
+    def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
+        index = root.find_group(INDEX)
+        if index is None or not index.attrs.get("complete", False):
+            raise StoreError(
+                f"The model at {root.path} lacks its training rows. Copy or train it again."
+            )
+        self.path = root.path
+        self.regions = unpack(read_array(index, "leaves"))
+        self.first_places = np.r_[0, np.cumsum(read_array(index, "leaf_rows"))]
+        self._cells = unpack(read_array(index, "cells"))
+        self._cell_rows = read_array(index, "cell_rows")
+        self._cell_ptr = np.r_[0, np.cumsum(read_array(index, "n_cells"))]
+        self._bundles = [(int(a), int(b)) for a, b in read_array(index, "bundles")]
+        self._first_leaves = np.array([first for first, _ in self._bundles])
+        self._cache = _Cache(cache_nbytes)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all leaves."""
+        return int(self.first_places[-1])
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return len(self.regions.r_max)
+
+    def leaf_of(self, places: IntArray) -> IntArray:
+        """Return the leaf of each place."""
+        found: IntArray = np.searchsorted(self.first_places, places, side="right") - 1
+        return found
+
+    def read_leaf(self, leaf: int) -> LeafRows:
+        """Return one leaf's rows; the last ones read are kept."""
+        found = self._cache.get(leaf)
+        if found is None:
+            found = self._read(leaf)
+            self._cache.put(leaf, found, found.X.nbytes + 20 * len(found.X))
+        return found
+
+    def _group(self, leaf: int) -> tuple[zarr.Group, slice]:
+        """Return the group of a leaf's bundle, and the leaf's rows in it."""
+        first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
+        path = bundle_path(self.path, first, last, KIND)
+        try:
+            group = zarr.open_group(path, mode="r", zarr_format=3)
+        except (FileNotFoundError, ValueError) as error:
+            raise StoreError(
+                f"The model's rows {path} are missing or damaged ({error}). Copy or train it again."
+            ) from error
+        start, stop = self.first_places[[leaf, leaf + 1]] - self.first_places[first]
+        return group, slice(int(start), int(stop))
+
+    def _read(self, leaf: int) -> LeafRows:
+        group, rows = self._group(leaf)
+        cells = slice(*self._cell_ptr[leaf : leaf + 2])
+        return LeafRows(
+            read_array(group, "X", rows),
+            read_array(group, "codes", rows),
+            read_array(group, "weights", rows),
+            read_array(group, "numbers", rows),
+            np.r_[0, np.cumsum(self._cell_rows[cells])],
+            self._cells.take(cells),
+            int(self.first_places[leaf]),
+        )
+
+    def read_numbers(self) -> IntArray:
+        """Return the global row number of every place, int64 (n,)."""
+        parts = []
+        for first, last in self._bundles:
+            group, _ = self._group(first)
+            parts.append(read_array(group, "numbers"))
+            assert len(parts[-1]) == self.first_places[last + 1] - self.first_places[first]
+        return np.concatenate(parts)
+
+    def read_places(self, places: IntArray) -> Rows:
+        """Return the rows at some places, read leaf by leaf.
+
+        Parameters
+        ----------
+        places : int array of any shape
+
+        Returns
+        -------
+        rows : Rows, each array in the shape of ``places`` (X has one more axis)
+        """
+        flat = places.ravel()
+        leaves = self.leaf_of(flat)
+        order = np.argsort(leaves, kind="stable")
+        touched, starts = np.unique(leaves[order], return_index=True)
+        columns: list[FloatArray] = []
+        for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
+            rows = self.read_leaf(leaf)
+            sources = (rows.X, rows.codes, rows.weights, rows.numbers)
+            if not columns:
+                columns = [np.empty((len(flat), *c.shape[1:]), c.dtype) for c in sources]
+            inside = flat[own] - rows.first_place
+            for column, source in zip(columns, sources, strict=True):
+                column[own] = source[inside]
+        return Rows(*(column.reshape(*places.shape, *column.shape[1:]) for column in columns))
+
+
+class _Cache:
+    """Keeps what was used last, up to so many bytes; threads may share it."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._left = nbytes
+        self._held: OrderedDict[int, tuple[LeafRows, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, leaf: int) -> LeafRows | None:
+        with self._lock:
+            if leaf not in self._held:
+                return None
+            self._held.move_to_end(leaf)
+            return self._held[leaf][0]
+
+    def put(self, leaf: int, rows: LeafRows, nbytes: int) -> None:
+        with self._lock:
+            if leaf in self._held or nbytes > self._left + sum(n for _, n in self._held.values()):
+                return
+            while nbytes > self._left:
+                self._left += self._held.popitem(last=False)[1][1]
+            self._held[leaf] = rows, nbytes
+            self._left -= nbytes
+
+
+_open: "OrderedDict[tuple[str, str, tuple[int, int]], LeafReader]" = OrderedDict()
+_open_lock = threading.Lock()
+
+
+def open_leaves(path: str, fingerprint: str, cache_nbytes: int = CACHE_NBYTES) -> LeafReader:
+    """Return the reader of a model's rows, kept open for the next task of this process.
+
+    One model's rows are kept at a time, so that a process holds one cache.
+    """
+    key = path, fingerprint, root_stamp(path)
+    with _open_lock:
+        if key not in _open:
+            root = Root.open(Path(path))
+            if root.attributes["fingerprint"] != fingerprint:
+                raise StoreError(
+                    f"The model at {path} was replaced by another one since this task was set up. "
+                    "Load the model again."
+                )
+            _open.clear()
+            _open[key] = LeafReader(root, cache_nbytes)
+        return _open[key]
