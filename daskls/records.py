@@ -113,8 +113,8 @@ class CellReport:
     """One row of `fit_report_`: what the training of one cell did.
 
     ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
-    lies. ``n_at_limit`` counts the solves that ended without reaching ``tol``, ``n_read`` leaves that
-    the search of a neighborhood could not exclude.
+    lies. ``n_at_limit`` counts the solves that ended without reaching ``tol``, ``n_read`` leaves
+    that the search of a neighborhood could not exclude.
     """
 
     cell: int

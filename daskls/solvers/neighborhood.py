@@ -21,14 +21,29 @@ __all__ = ["fit_neighborhood", "grid_errors", "width_gammas"]
 MAX_PAIRS = 100_000
 
 
+def sampled_pairs(m: int, seed: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """Return pairs of distinct rows: all, or at most `MAX_PAIRS`, drawn as strides by seed.
+
+    >>> sampled_pairs(3, (0,))
+    (array([0, 0, 1]), array([1, 2, 2]))
+    """
+    if m * (m - 1) // 2 <= MAX_PAIRS:
+        return np.triu_indices(m, 1)
+    # Row i with row i + s, around the end, for s below m / 2: no pair comes twice.
+    strides = np.random.default_rng(seed).permutation(np.arange(1, (m + 1) // 2))
+    strides = strides[: max(MAX_PAIRS // m, 1)]
+    first = np.tile(np.arange(m), len(strides))
+    return first, (first + np.repeat(strides, m)) % m
+
+
 def width_gammas(
-    rows: FloatArray, percentiles: tuple[float, ...], seed: tuple[int, ...]
+    squared: FloatArray, percentiles: tuple[float, ...], seed: tuple[int, ...]
 ) -> tuple[float, ...]:
     """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
 
     Parameters
     ----------
-    rows : float array, shape (m, d)
+    squared : float array, shape (m, m). Squared distances.
     percentiles : tuple of float, decreasing: widest first
     seed : tuple of int. Names the neighborhood.
 
@@ -38,37 +53,41 @@ def width_gammas(
 
     Examples
     --------
-    >>> width_gammas(np.array([[0.0], [1.0], [3.0]]), (50,), (0,))
+    >>> width_gammas(np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]), (50,), (0,))
     (0.25,)
     """
-    m = len(rows)
-    n_pairs = m * (m - 1) // 2
-    if n_pairs <= MAX_PAIRS:
-        first, second = np.triu_indices(m, 1)
-    else:
-        rng = np.random.default_rng(seed)
-        first = rng.integers(m, size=MAX_PAIRS)
-        # Any row but the first one of the pair.
-        second = (first + 1 + rng.integers(m - 1, size=MAX_PAIRS)) % m
-    steps = rows[first].astype(np.float64)
-    steps -= rows[second]
-    distances = np.sqrt(np.einsum("ij,ij->i", steps, steps))
-    widths = np.percentile(distances, percentiles)
-    positive = distances[distances > 0]
-    widths[widths == 0] = positive.min() if len(positive) else 1.0
+    pairs = squared[sampled_pairs(len(squared), seed)]
+    # numpy.percentile of the distances, but for a sort of all of them.
+    at = np.array(percentiles) / 100 * (len(pairs) - 1)
+    below, above = np.floor(at).astype(int), np.ceil(at).astype(int)
+    ranked = np.partition(pairs, np.unique(np.r_[below, above]))
+    low, high = np.sqrt(ranked[[below, above]].astype(np.float64))
+    widths = low + (at - below) * (high - low)
+    if (widths == 0).any():
+        positive = pairs[pairs > 0]
+        widths[widths == 0] = np.sqrt(positive.min() if len(positive) else squared.max())
     return tuple((widths**-2.0).tolist())
 
 
-def _grid(own: LocalRows, percentiles: tuple[float, ...] | None, seed: tuple[int, ...]) -> Grid:
+def _grid(
+    own: LocalRows,
+    order: IntArray,
+    cell: CellData,
+    percentiles: tuple[float, ...] | None,
+    seed: tuple[int, ...],
+) -> Grid:
     """Return the candidates of a neighborhood: given ones, or widths from its distances."""
     spec = own.spec
     if spec.C is None:
         raise AssertionError("a neighborhood's candidates of C are given")
-    if percentiles is not None:
-        gammas = width_gammas(own.rows, percentiles, seed)
-    else:
+    costs = tuple(sorted(spec.C))
+    if percentiles is None:
         gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
-    return own.in_units(Grid(gammas, tuple(sorted(spec.C)), 1.0))
+        return own.in_units(Grid(gammas, costs, 1.0))
+    # The same pairs whatever order the folds have put the rows in.
+    back = np.argsort(order)
+    squared = cell.base if (back == order).all() else cell.base[np.ix_(back, back)]
+    return Grid(width_gammas(squared, percentiles, seed), costs, 1.0)
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> IntArray:
@@ -113,14 +132,13 @@ def grid_errors(
         the folds; 0 where all rows have one class.
     """
     own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
-    grid = _grid(own, percentiles, seed) if not _is_trivial(own) else None
-    if grid is None:
+    if _is_trivial(own):
         wrong = own.present != np.bincount(own.present, weights).argmax()
         error = np.average(wrong[:n_inner], weights=weights[:n_inner])
         n_gammas = len(percentiles) if percentiles is not None else len(spec.gamma or (1.0,))
         return np.full((n_gammas, len(spec.C or ())), error)
-    _, cell = own.data(_inner_folds(own, n_inner, seed))
-    return _errors(cell, spec, grid)
+    order, cell = own.data(_inner_folds(own, n_inner, seed))
+    return _errors(cell, spec, _grid(own, order, cell, percentiles, seed))
 
 
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
@@ -166,13 +184,12 @@ def fit_neighborhood(
     report = own.described(report)
     if _is_trivial(own):
         return own.constant(report)
-    grid = _grid(own, percentiles, seed)
-    if len(grid.gammas) * len(grid.costs) > 1:
-        order, cell = own.data(_inner_folds(own, n_inner, seed))
-        choice = Search(cell, spec, grid).run()
-    else:
-        order, cell = own.data(np.zeros(len(X), np.int64))
-        choice = _from_zero(cell, spec, grid)
+    n_gammas = spec.n_gammas if percentiles is None else len(percentiles)
+    judged = n_gammas * spec.n_costs > 1
+    folds = _inner_folds(own, n_inner, seed) if judged else np.zeros(len(X), np.int64)
+    order, cell = own.data(folds)
+    grid = _grid(own, order, cell, percentiles, seed)
+    choice = Search(cell, spec, grid).run() if judged else _from_zero(cell, spec, grid)
     return own.model(refit_cell(cell, choice, spec, grid), order, cell, report)
 
 
