@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from daskls.estimators.falk import FalkSVC
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
     from daskls.estimators.load import load
+    from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
     from daskls.estimators.voronoi import VoronoiSVC
 
 __all__ = [
     "KNNSVC",
     "DasklsError",
     "DataError",
+    "FalkNoiseFilter",
     "FalkSVC",
+    "KNNSVMNoiseFilter",
     "KernelKNNClassifier",
     "MemoryPlanError",
     "NonConvergenceWarning",
@@ -40,6 +43,8 @@ _HOMES = {
     "FalkSVC": "daskls.estimators.falk",
     "KNNSVC": "daskls.estimators.knn",
     "KernelKNNClassifier": "daskls.estimators.knn",
+    "FalkNoiseFilter": "daskls.estimators.noise",
+    "KNNSVMNoiseFilter": "daskls.estimators.noise",
     "load": "daskls.estimators.load",
     **dict.fromkeys(
         (

@@ -1,4 +1,5 @@
-"""The command line: `daskls convert`, `fit`, `predict`, `score`, `info`, `demo`.
+"""The command line: `daskls convert`, `fit`, `predict`, `score`, `info`, `denoise`,
+`demo`.
 
 Commands import what they need when they run, so that `daskls --help` answers at once.
 """
@@ -9,6 +10,7 @@ import typer
 
 from daskls.cli.convert import convert
 from daskls.cli.demo import demo
+from daskls.cli.denoise import denoise
 from daskls.cli.errors import Commands
 from daskls.cli.fit import fit
 from daskls.cli.info import info
@@ -48,7 +50,7 @@ def root(
     """Local support vector machines for data that does not fit in memory."""
 
 
-for command in (convert, fit, predict, score, info, demo):
+for command in (convert, fit, predict, score, info, denoise, demo):
     app.command(command.__name__)(command)
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.inputs import open_data, parse_class_weight, parse_values
-from daskls.cli.methods import Method, build_estimator
+from daskls.cli.inputs import open_data, parse_class_weight, parse_counts, parse_values
+from daskls.cli.methods import ESTIMATORS, Method, build_estimator
 from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
 
 __all__ = ["fit"]
@@ -27,6 +27,27 @@ class Search(StrEnum):
 
     RACE = "race"
     FULL = "full"
+
+
+class Assign(StrEnum):
+    """Which center's model answers."""
+
+    POINT = "point"
+    CENTER = "center"
+    K_CENTERS = "k_centers"
+
+
+class Selection(StrEnum):
+    """Where the parameters of neighborhoods are chosen."""
+
+    LOCAL = "local"
+    EACH = "each"
+
+
+NNeighbors = Annotated[
+    list[str] | None,
+    typer.Option(metavar="INT", help="Rows of a neighborhood; repeatable, or 500,1000 to choose."),
+]
 
 
 class Refit(StrEnum):
@@ -69,6 +90,17 @@ def fit(
     n_partitions: Annotated[
         int, typer.Option(min=1, help="Partitions of space whose answers are averaged.")
     ] = 1,
+    n_neighbors: NNeighbors = None,
+    n_assigned: Annotated[
+        int | None, typer.Option(min=1, help="Inner rows that a center covers; else half of them.")
+    ] = None,
+    assign: Annotated[
+        Assign, typer.Option(help="Which center's SVM answers a query, of --method falk.")
+    ] = Assign.POINT,
+    selection: Annotated[
+        Selection | None,
+        typer.Option(help="Choose k, C and the width on a few neighborhoods, or C and it on each."),
+    ] = None,
     class_weight: Annotated[
         str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
     ] = None,
@@ -102,10 +134,14 @@ def fit(
         "search": search.value,
         "refit": refit.value,
         "n_partitions": n_partitions,
+        "n_neighbors": parse_counts("n-neighbors", n_neighbors),
+        "n_assigned": n_assigned,
+        "assign": assign.value,
+        "selection": selection.value if selection else None,
         "class_weight": parse_class_weight(class_weight, dataset.classes),
         "random_state": random_state,
     }
-    estimator = build_estimator(method, options, ctx)
+    estimator = build_estimator(ESTIMATORS[method], method, options, ctx)
     estimator.set_params(store=model, verbose=0 if quiet else 1)
     # Before a cluster is started for nothing.
     estimator._validate_params()
@@ -120,24 +156,27 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
     from daskls.cli.info import count_nbytes, format_cells
 
     report = estimator.fit_report_
-    edges = report.edge != ""
-    print_pairs(
-        f"{type(estimator).__name__}: {path}",
-        [
-            ("rows", format_number(report.n_rows[report.partition == 0].sum())),
+    pairs = [
+        ("rows", format_number(estimator._reader.meta["n_rows"])),
+        ("model", format_nbytes(count_nbytes(path))),
+        ("seconds", f"{seconds:.1f}"),
+    ]
+    if len(report):
+        pairs[1:1] = [
             ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
             ("mean validation error", format_error(report)),
-            ("choice on a grid edge", f"{format_share(edges.mean())} of the cells"),
-            ("model", format_nbytes(count_nbytes(path))),
-            ("seconds", f"{seconds:.1f}"),
-        ],
-    )
+            ("choice on a grid edge", f"{format_share((report.edge != '').mean())} of the cells"),
+        ]
+    print_pairs(f"{type(estimator).__name__}: {path}", pairs)
 
 
 def format_error(report: Any) -> str:
     """Return the validation error over all rows; a cell of one class has none and counts as 0."""
     import numpy as np
 
+    judged = np.isfinite(report.validation_error)
+    if not judged.any():
+        return "not measured: one candidate"
     errors = np.nan_to_num(report.validation_error)
     return format_share(float(np.average(errors, weights=report.n_rows)))

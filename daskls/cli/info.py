@@ -79,6 +79,7 @@ def _shown(classes: list[Any]) -> str:
 
 def _print_unfinished(root: Any) -> None:
     """Print how far a fit came that was stopped."""
+    from daskls.store.centers import read_centers
     from daskls.store.layout import read_forest
     from daskls.store.models import finished_bundles
 
@@ -86,7 +87,12 @@ def _print_unfinished(root: Any) -> None:
     meta = attributes["meta"]
     partition = root.find_group("partition")
     state = "unfinished: space is not cut yet"
-    if partition is not None and partition.attrs.get("complete", False):
+    if meta.get("method"):
+        done = sum(last - first + 1 for first, last in finished_bundles(root.path))
+        centers = read_centers(root)
+        of = "" if centers is None else f" of {len(centers.places)}"
+        state = f"unfinished: {done}{of} neighborhoods are trained"
+    elif partition is not None and partition.attrs.get("complete", False):
         done = sum(last - first + 1 for first, last in finished_bundles(root.path))
         state = (
             f"unfinished: {done} of {read_forest(partition).n_leaves} groups of cells are trained"
@@ -124,22 +130,27 @@ def _print_model(path: str) -> None:
 
     reader = ModelReader(Path(path).absolute())
     meta, report = reader.meta, reader.report
-    print_pairs(
-        f"Model {path}",
-        [
-            ("estimator", meta["estimator"]),
-            ("parameters", _params(meta["params"])),
-            ("rows", format_number(meta["n_rows"])),
-            ("features", meta["n_features"]),
-            ("classes", _shown(meta["classes"]["values"])),
-            ("cells", format_cells(report)),
-            ("cells of one class", format_number((report.n_trained == 0).sum())),
-            ("support rows", format_number(report.n_support.sum())),
-            ("bytes", format_nbytes(count_nbytes(path))),
-            ("choice on an edge", _edges(report)),
-            ("solves above tol", format_number(report.n_at_limit.sum())),
-        ],
-    )
+    pairs = [
+        ("estimator", meta["estimator"]),
+        ("parameters", _params(meta["params"])),
+        ("rows", format_number(meta["n_rows"])),
+        ("features", meta["n_features"]),
+        ("classes", _shown(meta["classes"]["values"])),
+        ("bytes", format_nbytes(count_nbytes(path))),
+    ]
+    if not len(report):
+        print_pairs(f"Model {path}", [*pairs, ("cells", "none: trained when it is asked")])
+        return
+    pairs[5:5] = [
+        ("cells", format_cells(report)),
+        ("cells of one class", format_number((report.n_trained == 0).sum())),
+        ("support rows", format_number(report.n_support.sum())),
+    ]
+    pairs += [
+        ("choice on an edge", _edges(report)),
+        ("solves above tol", format_number(report.n_at_limit.sum())),
+    ]
+    print_pairs(f"Model {path}", pairs)
     _print_quantiles(report)
 
 

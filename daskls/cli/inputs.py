@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["check_exists", "open_data", "parse_class_weight", "parse_values"]
+__all__ = ["check_exists", "open_data", "parse_class_weight", "parse_counts", "parse_values"]
 
 
 def check_exists(path: str, what: str) -> None:
@@ -58,6 +58,26 @@ def parse_values(name: str, words: Sequence[str] | None) -> float | list[float] 
             f"--{name} {','.join(words)!r} holds something that is no number; write it as 1,10,100"
         ) from error
     return values[0] if len(values) == 1 else values
+
+
+def parse_counts(name: str, words: Sequence[str] | None) -> int | list[int] | None:
+    """Return the whole numbers of a repeatable option.
+
+    Examples
+    --------
+    >>> parse_counts("n-neighbors", ["500,1000"])
+    [500, 1000]
+    """
+    if not words:
+        return None
+    parts = [part for word in words for part in word.split(",")]
+    if not all(part.strip().isdigit() for part in parts):
+        raise typer.BadParameter(
+            f"--{name} {','.join(words)!r} holds something that is no whole number; write it as "
+            "500,1000"
+        )
+    counts = [int(part) for part in parts]
+    return counts[0] if len(counts) == 1 else counts
 
 
 def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:

@@ -6,24 +6,44 @@ from typing import Any
 
 import typer
 
-__all__ = ["Method", "build_estimator"]
+__all__ = ["ESTIMATORS", "FILTERS", "Filter", "Method", "build_estimator"]
 
 
 class Method(StrEnum):
     """The methods of `daskls fit`; each value's estimator is in `ESTIMATORS`."""
 
     VORONOI = "voronoi"
+    FALK = "falk"
+    KNNSVM = "knnsvm"
+    KNN = "knn"
 
 
-ESTIMATORS = {Method.VORONOI: "VoronoiSVC"}
+class Filter(StrEnum):
+    """The methods of `daskls denoise`."""
+
+    FALK = "falk"
+    KNNSVM = "knnsvm"
 
 
-def build_estimator(method: Method, options: dict[str, Any], ctx: typer.Context) -> Any:
-    """Return the method's estimator with the options that it takes.
+ESTIMATORS: dict[StrEnum, str] = {
+    Method.VORONOI: "VoronoiSVC",
+    Method.FALK: "FalkSVC",
+    Method.KNNSVM: "KNNSVC",
+    Method.KNN: "KernelKNNClassifier",
+}
+FILTERS: dict[StrEnum, str] = {
+    Filter.FALK: "FalkNoiseFilter",
+    Filter.KNNSVM: "KNNSVMNoiseFilter",
+}
+
+
+def build_estimator(name: str, method: str, options: dict[str, Any], ctx: typer.Context) -> Any:
+    """Return an estimator with the options that were given; the others keep its own defaults.
 
     Parameters
     ----------
-    method : Method
+    name : str. The estimator's class.
+    method : str. How the command line calls it.
     options : dict. Estimator parameters, given on the command line or not.
     ctx : typer.Context. Tells which of them were given.
 
@@ -33,12 +53,16 @@ def build_estimator(method: Method, options: dict[str, Any], ctx: typer.Context)
     """
     import daskls
 
-    estimator = getattr(daskls, ESTIMATORS[method])
+    estimator = getattr(daskls, name)
     taken = inspect.signature(estimator).parameters
-    for name in options.keys() - taken.keys():
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+    given = {}
+    for option, value in options.items():
+        source = ctx.get_parameter_source(option)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        if option not in taken:
             raise typer.BadParameter(
-                f"--method {method} has no option --{name.replace('_', '-')}", ctx=ctx
+                f"--method {method} has no option --{option.replace('_', '-')}", ctx=ctx
             )
-    return estimator(**{name: value for name, value in options.items() if name in taken})
+        given[option] = value
+    return estimator(**given)

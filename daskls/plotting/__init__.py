@@ -2,6 +2,7 @@
 
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.grid import GridDisplay
+from daskls.plotting.neighborhoods import NeighborhoodDisplay
 from daskls.plotting.partition import PartitionDisplay
 
-__all__ = ["CellDisplay", "GridDisplay", "PartitionDisplay"]
+__all__ = ["CellDisplay", "GridDisplay", "NeighborhoodDisplay", "PartitionDisplay"]

@@ -6,16 +6,21 @@ candidates are judged there: folds are drawn from the k' inner rows, the outer o
 Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
+from daskls.kernels.gram import apply_kernel
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import Grid
-from daskls.solvers.path import Counts
+from daskls.solvers.path import Counts, WidthPath
+from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import CellData, Choice, Search, kernel_of, refit_cell
 
-__all__ = ["fit_neighborhood", "grid_errors", "width_gammas"]
+__all__ = ["fit_neighborhood", "grid_errors", "label_probability", "width_gammas"]
 
 # Distances of which a percentile is taken; more pairs than this are drawn by seed.
 MAX_PAIRS = 100_000
@@ -204,3 +209,68 @@ def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
         intercepts=np.zeros(k * (k - 1) // 2),
         counts=Counts(),
     )
+
+
+def label_probability(
+    X: FloatArray,
+    codes: IntArray,
+    query: FloatArray,
+    code: int,
+    spec: SolverSpec,
+    seed: tuple[int, ...],
+    *,
+    at_origin: bool = False,
+) -> float:
+    """Return the probability that a row has its label, by the SVM of its neighborhood.
+
+    Parameters
+    ----------
+    X : real array, shape (k, d). The row's neighbors, without itself.
+    codes : int array, shape (k,)
+    query : real array, shape (d,)
+    code : int. The row's label; against it, all other classes are one.
+    spec : SolverSpec of one candidate
+    seed : tuple of int. Names the row.
+    at_origin : bool. Take kernels around the origin, not the rows' mean.
+
+    Returns
+    -------
+    probability : float. 1 or 0 where the neighbors are unanimous about the label.
+
+    Notes
+    -----
+    Source: Segata 2009, section 2.3; the sigmoid is fitted to decision values of 5-fold held-out
+    neighbors (Platt 1999, Lin et al. 2007).
+    """
+    mine = (codes == code).astype(np.int64)
+    if mine.all() or not mine.any():
+        return float(mine[0])
+    own = LocalRows.of(X, mine, np.ones(len(X)), spec, at_origin=at_origin)
+    if own.radius == 0.0:
+        return float(mine.mean())
+    order, cell = own.data(deal_folds(own.present, spec.cv, seed))
+    grid = _grid(own, order, cell, None, seed)
+    values = _held_out_values(cell, spec, grid)
+    held_out = np.isfinite(values)
+    a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1)
+    choice = refit_cell(cell, _from_zero(cell, spec, grid), spec, grid)
+    model = own.model(choice, order, cell, own.described(CellReport(0, 0, 0, 0, 0.0)))
+    if len(model.classes) == 1:
+        # Nothing was learned: the offset is all there is.
+        value = float(choice.intercepts[0])
+    else:
+        value = float(cell_scores(model, query[None])[0])
+    return float(sigmoid(np.array([value]), a, b)[0])
+
+
+def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
+    """Return each row's decision value by the model trained without its fold; NaN: no such fold."""
+    _, _, rows, signs = next(cell.pairs())
+    kernel = kernel_of(spec, grid.gammas[0])
+    K = apply_kernel(cell.base, kernel, np.empty_like(cell.base))
+    fold_ptr = cell.fold_ptr(rows, spec.cv)
+    path = WidthPath(K, signs, cell.weights, fold_ptr, replace(spec, clipped_gap=False), {})
+    folds = tuple(f for f in range(spec.cv) if fold_ptr[f + 1] > fold_ptr[f])
+    _, decisions = path.train([0], np.array(grid.costs), folds)
+    held_out: FloatArray = decisions[0]
+    return held_out

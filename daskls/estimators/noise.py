@@ -1,0 +1,336 @@
+"""Noise filters: training rows whose label the models around them do not believe."""
+
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import dask.array as da
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import DataError
+from daskls.estimators.base import is_in_memory
+from daskls.estimators.falk import PERCENTILES, FalkSVC
+from daskls.estimators.inputs import check_input
+from daskls.estimators.knn import KNNSVC
+from daskls.estimators.neighborhoods import (
+    SVM_CONSTRAINTS,
+    NeighborhoodClassifier,
+)
+from daskls.graph.cluster import compute
+from daskls.graph.rows import open_rows
+from daskls.records import FloatArray
+from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
+
+__all__ = ["FalkNoiseFilter", "KNNSVMNoiseFilter"]
+
+# Rows of a data set that are cleaned at once.
+COPY_ROWS = 1 << 16
+
+
+class NoiseFilter(BaseEstimator):  # type: ignore[misc]
+    """What both filters share."""
+
+    client: Any
+    model_: NeighborhoodClassifier
+
+    def _classifier(self) -> NeighborhoodClassifier:
+        """Return the classifier whose neighborhoods judge the rows."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Judge every training row.
+
+        Parameters
+        ----------
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
+        y : array (n,) of labels, or None if X is the path of a data set
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError, MemoryPlanError, StoreError : as the classifier's `fit`
+        """
+        # Here, so that a process which only predicts never loads the trainers.
+        from daskls.graph.noise import agree_array, agree_lazily
+
+        self._validate_params()
+        self.model_ = self._classifier().fit(X, y)
+        self.classes_ = self.model_.classes_
+        self.n_features_in_ = self.model_.n_features_in_
+        handle = self.model_._handle
+        if is_in_memory(X) and is_in_memory(y):
+            X, y, _ = check_input(self, X, y, None)
+            self._agreement = agree_array(np.asarray(X), np.asarray(y), handle, self.classes_)
+            return self
+        if y is not None and is_in_memory(y):
+            # Labels in memory travel with the graph: no file of them has to outlive this call.
+            y = da.from_array(np.asarray(y), chunks=max(len(y), 1))
+        if is_in_memory(X):
+            X = da.from_array(np.asarray(X), chunks=(max(len(X), 1), -1))
+        # Nothing is in memory now, so nothing is written to the scratch folder.
+        scratch = self.model_._reader.path / ".no-input"
+        with open_rows(X, y, None, scratch) as rows:
+            self._agreement = agree_lazily(rows.X, rows.y, handle, self.classes_, rows.classes)
+        return self
+
+    def _keep(self, threshold: float) -> Any:
+        check_is_fitted(self, "model_")
+        return self._agreement >= threshold
+
+    @property
+    def keep_(self) -> Any:
+        """Which training rows to keep: bool (n,), lazy where X was."""
+        return self._keep(0.5)
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows to keep of an array that has one row a training row.
+
+        Parameters
+        ----------
+        X : array (n, ...): NumPy or Dask; the training rows, or anything that belongs to them
+
+        Returns
+        -------
+        kept : array (n_kept, ...), of X's kind; the length of a Dask array is unknown
+
+        Raises
+        ------
+        DataError : another number of rows than in `fit`
+        """
+        keep = self.keep_
+        X = X if is_in_memory(X) is False and hasattr(X, "shape") else np.asarray(X)
+        if len(X) != len(keep):
+            raise DataError(
+                f"X has {len(X)} rows but the filter was fitted on {len(keep)}; it can only clean "
+                "the rows that it has judged."
+            )
+        if isinstance(keep, da.Array) and not isinstance(X, da.Array):
+            (keep,) = compute([keep], self.client)
+        return X[keep]
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Judge the rows and return those to keep, as imbalanced-learn's samplers do."""
+        self.fit(X, y)
+        return self.transform(X), self.transform(y)
+
+    def clean_dataset(self, source: str | os.PathLike[str], target: str) -> Dataset:
+        """Write the rows of a data set that are to be kept as a new one.
+
+        Parameters
+        ----------
+        source : path of the data set that `fit` was given
+        target : path of the new one; must not exist
+
+        Returns
+        -------
+        dataset : Dataset
+        """
+        dataset = open_dataset(source)
+        (keep,) = compute([self.keep_], self.client)
+        if len(keep) != dataset.n_rows or dataset.y is None:
+            raise DataError(
+                f"The data set {source} has {dataset.n_rows} rows but the filter was fitted on "
+                f"{len(keep)}; give the one that it was fitted on."
+            )
+        with DatasetWriter(
+            target,
+            dataset.n_features,
+            dataset.X.dtype,
+            y_dtype=dataset.y.dtype,
+            classes=dataset.classes,
+            feature_names=dataset.feature_names,
+            source=f"{source}, {int((~keep).sum())} rows removed by {type(self).__name__}",
+        ) as writer:
+            for start in range(0, dataset.n_rows, COPY_ROWS):
+                rows = slice(start, start + COPY_ROWS)
+                X, y = np.asarray(dataset.X[rows]), np.asarray(dataset.y[rows])
+                writer.append(X[keep[rows]], y[keep[rows]])
+        return open_dataset(target)
+
+
+class FalkNoiseFilter(NoiseFilter):
+    """FaLKNR: a row is noise where FaLK-SVM, trained on all rows, gives it another label.
+
+    Fast: one SVM a center, not one a row. It is not leave-one-out: a row takes part in the training
+    of the SVM that judges it.
+
+    Parameters
+    ----------
+    n_neighbors, n_assigned, selection, kernel, C, gamma, degree, coef0, percentiles, n_selected,
+    cv, tol, store, client, random_state, verbose : as for `FalkSVC`
+
+    Attributes
+    ----------
+    keep_ : bool array (n,). Which rows to keep; lazy where X was.
+    model_ : FalkSVC
+    classes_ : array (n_classes,)
+    n_features_in_ : int
+
+    References
+    ----------
+    Segata, Blanzieri, Cunningham 2009; Segata: FaLKM-lib v1.0, 2009, section 2.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import FalkNoiseFilter
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((500, 2))
+    >>> y = (X[:, 0] > 0.5).astype(int)
+    >>> y[7] = 1 - y[7]
+    >>> noise = FalkNoiseFilter(n_neighbors=60, random_state=0).fit(X, y)
+    >>> bool(noise.keep_[7])
+    False
+    >>> bool(len(noise.transform(X)) == noise.keep_.sum())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        name: values
+        for name, values in FalkSVC._parameter_constraints.items()
+        if name not in ("assign", "n_centers", "class_weight")
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int | Sequence[int] = 1000,
+        *,
+        n_assigned: int | None = None,
+        selection: Literal["local", "each"] | None = None,
+        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        C: float | Sequence[float] | None = None,
+        gamma: float | Sequence[float] | None = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        percentiles: Sequence[float] = PERCENTILES,
+        n_selected: int = 10,
+        cv: int = 5,
+        tol: float = 1e-3,
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.n_assigned = n_assigned
+        self.selection = selection
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.percentiles = percentiles
+        self.n_selected = n_selected
+        self.cv = cv
+        self.tol = tol
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _classifier(self) -> NeighborhoodClassifier:
+        return FalkSVC(**self.get_params(deep=False))
+
+
+class KNNSVMNoiseFilter(NoiseFilter):
+    """FkNNSVM-nr: a row is noise where the SVM of its neighbors, itself left out, doubts its label.
+
+    The decision value becomes a probability by a sigmoid that is fitted to the neighbors' values in
+    5-fold cross-validation. With more than two classes the row's class is set against all others.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 100
+    threshold : float in [0, 1], default 0.5. Rows of a smaller probability are noise.
+    kernel, C, gamma, degree, coef0, tol, store, client, random_state, verbose : as for `KNNSVC`
+
+    Attributes
+    ----------
+    proba_ : float array (n,). The probability of each row's label; lazy where X was. 1 or 0 where
+        the neighbors are unanimous.
+    keep_ : bool array (n,). Which rows to keep.
+    model_ : KNNSVC
+    classes_ : array (n_classes,)
+    n_features_in_ : int
+
+    References
+    ----------
+    Segata, Blanzieri, Delany, Cunningham 2008; Segata: FaLKM-lib v1.0, 2009, section 2.3; Lin, Lin,
+    Weng 2007 for the sigmoid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import KNNSVMNoiseFilter
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 2))
+    >>> y = (X[:, 0] > 0.5).astype(int)
+    >>> y[7] = 1 - y[7]
+    >>> noise = KNNSVMNoiseFilter(n_neighbors=30, random_state=0).fit(X, y)
+    >>> bool(noise.proba_[7] < 0.5), bool(noise.keep_[7])
+    (True, False)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{
+            name: values
+            for name, values in KNNSVC._parameter_constraints.items()
+            if name != "class_weight"
+        },
+        **SVM_CONSTRAINTS,
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "threshold": [Interval(Real, 0, 1, closed="both")],
+        "kernel": [StrOptions({"rbf", "linear", "poly"})],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 100,
+        *,
+        threshold: float = 0.5,
+        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        C: float | None = None,
+        gamma: float | None = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.threshold = threshold
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _classifier(self) -> NeighborhoodClassifier:
+        params = self.get_params(deep=False)
+        params.pop("threshold")
+        return KNNSVC(**params)
+
+    @property
+    def proba_(self) -> FloatArray:
+        """The probability of each training row's label: float64 (n,), lazy where X was."""
+        check_is_fitted(self, "model_")
+        return self._agreement
+
+    @property
+    def keep_(self) -> Any:
+        """Which training rows to keep: bool (n,), lazy where X was."""
+        return self._keep(float(self.threshold))

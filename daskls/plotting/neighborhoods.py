@@ -1,0 +1,436 @@
+"""The neighborhoods of FaLK-SVM in the plane, their local boundaries and the joint one.
+
+Source: figures 1 and 2 of Segata and Blanzieri, Fast local support vector machines for large
+datasets, 2009.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import ParameterError
+from daskls.graph.scores import model_scores
+from daskls.graph.views import find_views
+from daskls.neighbors.search import find_nearest
+from daskls.plotting.lazy import new_axes
+from daskls.plotting.partition import CELL_COLORS, CLASS_COLORS, MARGIN
+from daskls.plotting.polygons import color_cells
+from daskls.records import FloatArray, IntArray, NeighborSpec
+from daskls.store.leaves import LeafReader, open_leaves
+from daskls.store.reader import ModelReader
+
+__all__ = ["NeighborhoodDisplay"]
+
+# More circles than this hide each other.
+MOST_CENTERS = 200
+# The polar grid inside a circle on which a local boundary is drawn: it ends on the circle exactly.
+N_RADII, N_ANGLES = 40, 120
+LOCAL_COLOR = "#008b8b"
+INNER_COLOR, OUTER_COLOR, ONE_CLASS_COLOR = "#4a4a4a", "#8a8f96", "#c9cdd2"
+
+
+@dataclass
+class NeighborhoodDisplay:
+    """Centers, the circles around their k' and k nearest rows, and the boundaries they make.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    numbers : int array (c,), increasing. The drawn centers, as the model's report numbers them.
+    centers : array (c, 2)
+    radii : array (c, 2). Distances of each center to its k'-th and its k-th nearest row; a center
+        is its own first.
+    counts : (k', k)
+    discs : dict center -> array (radii, angles). The answers of the centers that trained an SVM,
+        on the grid of `polar_grid`: decision values of two classes; else winners' numbers.
+    joint : array (resolution, resolution). The whole model's answers at each pixel, as in ``discs``.
+    cells : int array (resolution, resolution). The center that answers at each pixel.
+    limits : array (2, 2). The drawn range of each axis.
+    classes : array of labels
+    names : the axes' labels
+    rows : array (m, 2). Training rows to draw.
+    row_classes : int array (m,). Their classes' numbers.
+    totals : (centers, centers that trained an SVM, rows) of the whole model
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    rows_ : PathCollection
+    centers_ : PathCollection
+    inner_, outer_ : PatchCollection. The circles of k' and of k rows, one a center.
+    local_ : list of ContourSet. The local boundaries, one a center whose circle holds a part of it.
+    joint_ : ContourSet, or None where one class wins everywhere
+    regions_ : AxesImage. Which center answers where.
+    """
+
+    numbers: IntArray
+    centers: FloatArray
+    radii: FloatArray
+    counts: tuple[int, int]
+    discs: dict[int, FloatArray]
+    joint: FloatArray
+    cells: IntArray
+    limits: FloatArray
+    classes: FloatArray
+    names: tuple[str, str]
+    rows: FloatArray
+    row_classes: IntArray
+    totals: tuple[int, int, int]
+    ax_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    rows_: Any = field(default=None, init=False)
+    centers_: Any = field(default=None, init=False)
+    inner_: Any = field(default=None, init=False)
+    outer_: Any = field(default=None, init=False)
+    local_: Any = field(default=None, init=False)
+    joint_: Any = field(default=None, init=False)
+    regions_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        n_centers: int | None = None,
+        n_rows: int = 3000,
+        limits: Any = None,
+        resolution: int = 400,
+        feature_names: Any = None,
+        random_state: int = 0,
+    ) -> Self:
+        """Compute what `plot` draws.
+
+        Parameters
+        ----------
+        estimator : fitted FalkSVC of two features, with ``assign="point"``
+        n_centers : int, >= 1, or None: 200. Of more centers, so many are drawn, chosen by seed.
+        n_rows : int, >= 1. Of more training rows, so many are drawn, chosen by seed.
+        limits : array (2, 2), the range of each axis, or None: that of the rows and of the circles
+            of k' rows. Only centers in it are drawn.
+        resolution : int, >= 2. Pixels along a side, for the joint boundary.
+        feature_names : sequence of str, or None
+        random_state : int. Chooses centers and rows.
+
+        Returns
+        -------
+        display : NeighborhoodDisplay, not drawn yet
+
+        Raises
+        ------
+        ParameterError : a model without circles in a plane, or without its rows; numbers below
+            their least value
+        NotFittedError : an estimator that is not fitted
+        """
+        for name, value, least in (
+            ("n_centers", n_centers, 1),
+            ("n_rows", n_rows, 1),
+            ("resolution", resolution, 2),
+        ):
+            if value is not None and value < least:
+                raise ParameterError(f"{name} is {value}; it must be at least {least}.")
+        reader = _open_falk(estimator)
+        leaves = open_leaves(str(reader.path), reader.fingerprint)
+        rng = np.random.default_rng(random_state)
+        window = None if limits is None else np.asarray(limits, np.float64)
+        numbers = _choose(_centers_in(reader, window), n_centers or MOST_CENTERS, rng)
+        centers = reader.centers[0][numbers].astype(np.float64)
+        counts = _neighbor_counts(estimator, reader, leaves.n_rows)
+        radii = _find_radii(centers, counts, leaves)
+        drawn = leaves.read_places(_choose(_places_in(leaves, window), n_rows, rng))
+        if window is None:
+            window = _find_limits(drawn.X, centers, radii[:, 0])
+        pixels = _pixels(window, resolution)
+        shape = (resolution, resolution)
+        return cls(
+            numbers=numbers,
+            centers=centers,
+            radii=radii,
+            counts=counts,
+            discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
+            joint=_answers(estimator.decision_function(pixels)).reshape(shape),
+            cells=find_views(reader, pixels)[0].reshape(shape),
+            limits=window,
+            classes=estimator.classes_,
+            names=("feature 0", "feature 1") if feature_names is None else tuple(feature_names),
+            rows=drawn.X,
+            row_classes=drawn.codes,
+            totals=(reader.n_cells, int((reader.report.n_support > 0).sum()), leaves.n_rows),
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        show_rows: bool = True,
+        show_circles: bool = True,
+        show_local: bool = True,
+        show_joint: bool = True,
+        show_regions: bool = False,
+        legend: bool = True,
+    ) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or None for a new figure
+        show_rows : bool. Training rows, in their classes' colors.
+        show_circles : bool. Around the k' (bold) and the k nearest rows (thin) of each center;
+            paler where these k rows trained no SVM, mostly as they are of one class.
+        show_local : bool. Each local boundary inside its circle of k rows: what was trained.
+        show_joint : bool. The boundary of the whole model: what is predicted.
+        show_regions : bool. Where each center answers, as pale areas.
+        legend : bool. Beside the axes.
+
+        Returns
+        -------
+        self
+        """
+        if ax is None:
+            _, (ax,) = new_axes(size=(7.6, 5.0) if legend else (6.0, 5.0))
+        self.ax_, self.figure_ = ax, ax.figure
+        self.regions_ = self._draw_regions() if show_regions else None
+        self.rows_ = self._draw_rows() if show_rows else None
+        self.inner_, self.outer_ = self._draw_circles() if show_circles else (None, None)
+        self.local_ = self._draw_local() if show_local else []
+        self.joint_ = self._draw_joint() if show_joint else None
+        self.centers_ = self._draw_centers()
+        if legend:
+            self._draw_legend()
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.set_xlim(*self.limits[0])
+        ax.set_ylim(*self.limits[1])
+        ax.set_title(self._title(), fontsize=10)
+        spans = np.diff(self.limits, axis=1).ravel()
+        # Circles stay circles where the features have a like range.
+        if 1 / 3 < spans[0] / spans[1] < 3:
+            ax.set_aspect("equal")
+        return self
+
+    def _draw_regions(self) -> Any:
+        """Fill the area that each center answers, neighbors in different colors."""
+        from matplotlib.colors import ListedColormap
+
+        colors = color_cells(self.cells, int(self.cells.max()) + 1, len(CELL_COLORS))
+        return self.ax_.imshow(
+            colors[self.cells],
+            extent=self.limits.ravel(),
+            origin="lower",
+            cmap=ListedColormap(CELL_COLORS),
+            vmin=-0.5,
+            vmax=len(CELL_COLORS) - 0.5,
+            interpolation="nearest",
+            aspect="auto",
+        )
+
+    def _draw_rows(self) -> Any:
+        """Draw the rows as dots, smaller where there are many."""
+        size = float(np.clip(6000 / max(len(self.rows), 1), 3, 18))
+        colors = [_class_color(i) for i in self.row_classes]
+        return self.ax_.scatter(*self.rows.T, s=size, c=colors, linewidths=0, alpha=0.8, zorder=2)
+
+    def _draw_circles(self) -> tuple[Any, Any]:
+        """Draw both circles of every center: dotted, and paler where nothing was trained."""
+        from matplotlib.collections import PatchCollection
+        from matplotlib.patches import Circle
+
+        # Above the rows only where rows are many and small.
+        crowded = len(self.numbers) > 50
+        trained = np.isin(self.numbers, list(self.discs))
+        styles: tuple[dict[str, Any], ...] = (
+            {"edgecolor": np.where(trained, INNER_COLOR, ONE_CLASS_COLOR), "linewidth": 1.5},
+            {"edgecolor": np.where(trained, OUTER_COLOR, ONE_CLASS_COLOR), "linewidth": 0.6},
+        )
+        drawn = []
+        for radii, style in zip(self.radii.T, styles, strict=True):
+            circles = [Circle(tuple(c), r) for c, r in zip(self.centers, radii, strict=True)]
+            style.update(facecolor="none", linestyle=":", zorder=1.5, alpha=0.7 if crowded else 1)
+            drawn.append(self.ax_.add_collection(PatchCollection(circles, **style)))
+        return drawn[0], drawn[1]
+
+    def _draw_centers(self) -> Any:
+        """Mark the centers."""
+        return self.ax_.scatter(
+            *self.centers.T, s=22, marker="P", c="black", edgecolors="white", linewidths=0.6, zorder=5
+        )
+
+    def _draw_local(self) -> list[Any]:
+        """Draw the local boundaries that cross their circles of k rows."""
+        drawn = []
+        for i, number in enumerate(self.numbers.tolist()):
+            if number in self.discs:
+                grid = polar_grid(self.centers[i], self.radii[i, 1])
+                style = {"colors": LOCAL_COLOR, "linewidths": 1.1, "zorder": 3}
+                drawn.append(self._draw_boundary(*grid, self.discs[number], style))
+        return [boundary for boundary in drawn if boundary is not None]
+
+    def _draw_joint(self) -> Any:
+        """Draw the boundary of the whole model."""
+        x, y = (np.linspace(low, high, len(self.joint)) for low, high in self.limits)
+        style = {"colors": "black", "linewidths": 1.8, "linestyles": ":", "zorder": 4}
+        return self._draw_boundary(x, y, self.joint, style)
+
+    def _draw_boundary(self, x: FloatArray, y: FloatArray, values: FloatArray, style: Any) -> Any:
+        """Draw where the answer changes, or nothing where it never does."""
+        n_classes = len(self.classes)
+        levels = [0.0] if n_classes == 2 else [i + 0.5 for i in range(n_classes - 1)]
+        # matplotlib would warn of a contour without lines.
+        if not any(values.min() < level < values.max() for level in levels):
+            return None
+        return self.ax_.contour(x, y, values, levels, **style)
+
+    def _draw_legend(self) -> None:
+        """Explain what is drawn, beside the axes."""
+        from matplotlib.lines import Line2D
+
+        def entry(label: str, **style: Any) -> Any:
+            return Line2D([], [], label=label, **{"linestyle": "none", **style})
+
+        entries = []
+        if self.rows_ is not None:
+            for i, label in enumerate(self.classes.tolist()):
+                entries.append(entry(str(label), marker="o", ms=5, color=_class_color(i)))
+        entries.append(entry("center", marker="P", ms=6, color="black", mec="white", mew=0.6))
+        if self.inner_ is not None:
+            inner, outer = self.counts
+            entries += [
+                entry(f"its k' = {inner} nearest rows", ls=":", lw=1.5, color=INNER_COLOR),
+                entry(f"its k = {outer} nearest rows", ls=":", lw=0.8, color=OUTER_COLOR),
+            ]
+        if self.local_:
+            entries.append(entry("local boundaries", ls="-", lw=1.1, color=LOCAL_COLOR))
+        if self.joint_ is not None:
+            entries.append(entry("joint boundary", ls=":", lw=1.8, color="black"))
+        self.ax_.legend(
+            handles=entries, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9
+        )
+
+    def _title(self) -> str:
+        """Say how many there are, and how many of them are drawn."""
+        n_centers, n_trained, n_rows = self.totals
+        title = f"{n_centers} centers and {n_trained} local SVMs for {n_rows} rows"
+        if len(self.numbers) < n_centers:
+            title += f"\n(drawn: {len(self.numbers)} of the centers)"
+        return title
+
+
+def polar_grid(center: FloatArray, radius: float) -> FloatArray:
+    """Return the points of a grid that fills a circle: array (2, radii, angles)."""
+    angles = np.linspace(0, 2 * np.pi, N_ANGLES + 1)
+    steps = np.linspace(0, radius, N_RADII)[:, None]
+    return np.stack([center[0] + steps * np.cos(angles), center[1] + steps * np.sin(angles)])
+
+
+def _open_falk(estimator: Any) -> ModelReader:
+    """Return the reader of a model that can be drawn."""
+    name = type(estimator).__name__
+    if not hasattr(type(estimator), "_reader"):
+        raise ParameterError(f"The estimator is a {name}; neighborhoods are drawn of a FalkSVC.")
+    check_is_fitted(estimator)
+    reader: ModelReader = estimator._reader
+    method = reader.method
+    if method.get("name") != "falk":
+        raise ParameterError(
+            f"The estimator is a {name}, which has no centers; neighborhoods are drawn of a "
+            "FalkSVC."
+        )
+    if estimator.n_features_in_ != 2:
+        raise ParameterError(
+            f"The model has {estimator.n_features_in_} features; neighborhoods are circles only "
+            "in a plane: train on two features."
+        )
+    if method["assign"] != "point":
+        raise ParameterError(
+            f"The model was trained with assign={method['assign']!r} and has not kept its rows, "
+            'of which neighborhoods are made; train with assign="point".'
+        )
+    if reader.spec.kernel == "poly":
+        raise ParameterError(
+            'The model has kernel="poly", whose neighborhoods are no circles: they are near in '
+            'the feature space of the kernel; train with kernel="rbf" or "linear".'
+        )
+    return reader
+
+
+def _choose(candidates: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+    """Return all candidates, or so many drawn by seed, in order."""
+    if len(candidates) <= most:
+        return candidates
+    chosen: IntArray = np.sort(rng.choice(candidates, most, replace=False, shuffle=False))
+    return chosen
+
+
+def _centers_in(reader: ModelReader, window: FloatArray | None) -> IntArray:
+    """Return the numbers of the centers in a window."""
+    centers, _ = reader.centers
+    if window is None:
+        return np.arange(len(centers))
+    return np.flatnonzero(((centers >= window[:, 0]) & (centers <= window[:, 1])).all(axis=1))
+
+
+def _places_in(leaves: LeafReader, window: FloatArray | None) -> IntArray:
+    """Return the places of the rows of all leaves that reach into a window."""
+    if window is None:
+        return np.arange(leaves.n_rows)
+    regions = leaves.regions
+    touches = ((regions.low <= window[:, 1]) & (regions.high >= window[:, 0])).all(axis=1)
+    return np.flatnonzero(np.repeat(touches, np.diff(leaves.first_places)))
+
+
+def _neighbor_counts(estimator: Any, reader: ModelReader, n_rows: int) -> tuple[int, int]:
+    """Return k' and k as they were trained: k given or selected, and at most all rows."""
+    spec = NeighborSpec(**reader.method)
+    selected = estimator.selected_
+    k = min(selected["n_neighbors"] if selected else spec.n_neighbors[0], n_rows)
+    return min(spec.inner(k), k), k
+
+
+def _find_radii(centers: FloatArray, counts: tuple[int, int], leaves: LeafReader) -> FloatArray:
+    """Return each center's distances to its k'-th and k-th nearest row, (c, 2)."""
+    found = find_nearest(centers, counts[1], leaves.regions, leaves.read_leaf)
+    radii: FloatArray = np.sqrt(found.distances[:, [count - 1 for count in counts]])
+    return radii
+
+
+def _find_limits(rows: FloatArray, centers: FloatArray, radii: FloatArray) -> FloatArray:
+    """Return the range of each axis: the rows, the inner circles and a margin."""
+    low = np.minimum(rows.min(axis=0), (centers - radii[:, None]).min(axis=0)).astype(np.float64)
+    high = np.maximum(rows.max(axis=0), (centers + radii[:, None]).max(axis=0))
+    pad = MARGIN * (high - low) + 1e-9
+    return np.stack([low - pad, high + pad], axis=1)
+
+
+def _pixels(limits: FloatArray, resolution: int) -> FloatArray:
+    """Return the pixels' centers, (resolution^2, 2)."""
+    x, y = (np.linspace(low, high, resolution) for low, high in limits)
+    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+
+
+def _answer_discs(
+    reader: ModelReader, numbers: IntArray, centers: FloatArray, radii: FloatArray
+) -> dict[int, FloatArray]:
+    """Return the answers of each center's own SVM inside its circle of k rows."""
+    n_classes = len(reader.meta["classes"]["values"])
+    discs = {}
+    models = reader.read_cells(numbers)
+    for number, center, radius, model in zip(numbers.tolist(), centers, radii, models, strict=True):
+        if len(model.classes) > 1:
+            grid = polar_grid(center, radius)
+            scores = model_scores(model, grid.reshape(2, -1).T, n_classes)
+            discs[number] = _answers(scores).reshape(grid.shape[1:])
+    return discs
+
+
+def _answers(scores: FloatArray) -> FloatArray:
+    """Return what boundaries are drawn of: values of two classes, or the winners' numbers."""
+    scores = np.asarray(scores)
+    answers: FloatArray = scores if scores.ndim == 1 else scores.argmax(axis=1)
+    return answers
+
+
+def _class_color(number: int) -> str:
+    """Return a class's color."""
+    return CLASS_COLORS[number % len(CLASS_COLORS)]
