@@ -31,6 +31,7 @@ __all__ = [
     "check_neighborhoods",
     "check_sample",
     "plan_bundles",
+    "plan_chunk",
     "plan_sample",
 ]
 
@@ -56,6 +57,8 @@ MIN_BUNDLE_COST = 1e7
 # Rows of a cell that searches look at: few enough that a query's nearest row costs little, many
 # enough that a product with them is one of matrices.
 CELL_ROWS = 1024
+# Rows of neighborhoods that a task gathers at once.
+CHUNK_NBYTES = 24 << 20
 MIB = 1 << 20
 
 
@@ -149,7 +152,6 @@ def check_neighborhoods(
     *,
     at: str,
     n_neighbors: int,
-    chunk: int,
 ) -> None:
     """Refuse before any training what would not fit a task of a neighborhood method.
 
@@ -159,8 +161,7 @@ def check_neighborhoods(
         use. The message names the parameter to change.
     """
     _check_block(sizes, block_rows, resources)
-    # A quarter of a task's memory is left to the rows that its process keeps at hand.
-    usable = resources.task_nbytes * 3 // 4
+    usable = _usable(resources)
     leaf = gather_nbytes(sizes, leaf_rows)
     if leaf > usable:
         raise MemoryPlanError(
@@ -168,16 +169,33 @@ def check_neighborhoods(
             f"use {_mib(usable)} for it; give each worker more memory or fewer threads, or use "
             "fewer features."
         )
-    needed = neighborhood_nbytes(sizes, n_neighbors, leaf_rows, chunk)
+    needed = neighborhood_nbytes(sizes, n_neighbors, leaf_rows, 1)
     if needed > usable:
         k = n_neighbors
-        while k > 1 and neighborhood_nbytes(sizes, k, leaf_rows, chunk) > usable:
+        while k > 1 and neighborhood_nbytes(sizes, k, leaf_rows, 1) > usable:
             k //= 2
         raise MemoryPlanError(
             f"A neighborhood of {n_neighbors} rows x {sizes.n_features} features needs "
             f"{_mib(needed)} but a task may use {_mib(usable)} for it; lower n_neighbors to about "
             f"{k}, or give each worker more memory or fewer threads."
         )
+
+
+def _usable(resources: Resources) -> int:
+    """Return a task's memory but for a quarter: that of the rows which its process keeps."""
+    return resources.task_nbytes * 3 // 4
+
+
+def plan_chunk(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
+    """Return how many neighborhoods a task gathers at once: what `CHUNK_NBYTES` of rows hold.
+
+    Fewer where a task has less memory; at least one.
+    """
+    chunk = max(CHUNK_NBYTES // (n_neighbors * (8 * sizes.n_features + 20)), 1)
+    usable = _usable(resources)
+    while chunk > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, chunk) > usable:
+        chunk //= 2
+    return chunk
 
 
 def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> None:

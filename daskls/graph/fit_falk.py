@@ -19,14 +19,13 @@ from daskls.graph.identity import FitRequest
 from daskls.graph.neighborhoods import (
     CenterBundle,
     NeighborJob,
-    chunk_size,
     judge_row,
     metric_of,
     train_centers,
 )
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
-from daskls.plan import check_neighborhoods
+from daskls.plan import check_neighborhoods, plan_chunk
 from daskls.records import FloatArray, NeighborSpec, SolverSpec
 from daskls.store.centers import Centers
 from daskls.store.layout import Root
@@ -37,6 +36,8 @@ from daskls.store.reader import write_center_index, write_row_index
 __all__ = ["run_neighbor_fit"]
 
 BUNDLES_PER_SLOT = 16
+# Chunks of neighborhoods in a bundle, at the most: as `memory.neighborhood_nbytes` has it.
+MAX_CHUNKS = 4
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,7 @@ def run_neighbor_fit(
     """
     clock = StageClock(on_progress)
     largest_k = min(max(neighbors.n_neighbors), rows.n_rows)
-    chunk = chunk_size(largest_k, rows.n_features)
-    check = partial(check_neighborhoods, n_neighbors=largest_k, chunk=chunk)
+    check = partial(check_neighborhoods, n_neighbors=largest_k)
     begun = begin_fit(request, rows, store, check, clock, client)
     root = begun.root
     if root.is_complete:
@@ -126,8 +126,9 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
         begun, handle, neighbors.inner(k), metric_of(chosen.spec), clock, client
     )
     own = replace(neighbors, percentiles=chosen.percentiles)
-    job = NeighborJob(handle, chosen.spec, own, k, begun.seed)
-    bundles = _bundles(begun, centers, k)
+    chunk = _chunk(begun, k)
+    job = NeighborJob(handle, chosen.spec, own, k, begun.seed, chunk)
+    bundles = _bundles(begun, centers, chunk)
     with clock.stage("train", len(centers.places), _finished(root)):
         train_centers(bundles, job, client)
     tiles = tile_leaves(finished_bundles(root.path), len(centers.places))
@@ -143,7 +144,11 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     write_center_index(root, tiles, rows.X, rows.numbers, gamma, keep_rows=keep)
 
 
-def _bundles(begun: Beginning, centers: Centers, n_neighbors: int) -> list[CenterBundle]:
+def _chunk(begun: Beginning, n_neighbors: int) -> int:
+    return plan_chunk(begun.sizes, n_neighbors, begun.sampling.leaf_rows, begun.resources)
+
+
+def _bundles(begun: Beginning, centers: Centers, chunk: int) -> list[CenterBundle]:
     """Cut the centers that are not trained into runs of near centers."""
     n = len(centers.places)
     done = np.zeros(n, bool)
@@ -152,8 +157,7 @@ def _bundles(begun: Beginning, centers: Centers, n_neighbors: int) -> list[Cente
     left = int((~done).sum())
     share = -(-left // (BUNDLES_PER_SLOT * begun.resources.n_slots))
     # Models of a bundle are held until they are written.
-    most = max(chunk_size(n_neighbors, begun.sizes.n_features), 1) * 4
-    size = max(min(share, most), 1)
+    size = max(min(share, MAX_CHUNKS * chunk), 1)
     bundles: list[CenterBundle] = []
     places = centers.places.tolist()
     first = 0
@@ -184,7 +188,7 @@ def _select(
     spec = replace(resolved, search="full")
     stored = begun.root.attributes.get("selected")
     if stored is None:
-        job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed)
+        job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
         places = _drawn_places(begun, neighbors.n_selected, handle)
         judge = dask.delayed(judge_row, pure=False)
         with clock.stage("select", len(places), None):

@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from daskls.graph.cluster import one_blas_thread
-from daskls.graph.neighborhoods import chunk_size
 from daskls.graph.scores import model_scores
-from daskls.graph.views import home_order, metric_of_model
+from daskls.graph.views import chunk_size, home_order, metric_of_model
 from daskls.neighbors.search import find_nearest
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel
 from daskls.solvers.neighborhood import fit_neighborhood

@@ -28,18 +28,13 @@ from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles, write_bundle
 
 __all__ = [
-    "CHUNK_NBYTES",
     "CenterBundle",
     "NeighborJob",
-    "chunk_size",
     "fit_centers",
     "judge_row",
     "metric_of",
     "train_centers",
 ]
-
-# Rows of neighborhoods that a task gathers at once.
-CHUNK_NBYTES = 24 << 20
 
 
 def metric_of(spec: SolverSpec) -> KernelSpec:
@@ -49,11 +44,6 @@ def metric_of(spec: SolverSpec) -> KernelSpec:
     """
     gamma = spec.gamma[0] if spec.gamma is not None and spec.kernel == "poly" else 1.0
     return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)
-
-
-def chunk_size(n_neighbors: int, n_features: int) -> int:
-    """Return how many neighborhoods are gathered at once."""
-    return max(CHUNK_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
 
 
 @dataclass(frozen=True)
@@ -67,23 +57,26 @@ class CenterBundle:
 
 @dataclass(frozen=True)
 class NeighborJob:
-    """What every task on neighborhoods needs: a handle and the parameters that were chosen."""
+    """What every task on neighborhoods needs: a handle and the parameters that were chosen.
+
+    ``chunk`` neighborhoods are gathered at once.
+    """
 
     handle: RowsHandle
     spec: SolverSpec
     neighbors: NeighborSpec
     n_neighbors: int
     seed: int
+    chunk: int
 
 
 def gather_neighborhoods(
     reader: LeafReader, places: IntArray, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
     """Yield the neighbors of some rows, and the neighbors' rows, chunk by chunk."""
-    size = chunk_size(job.n_neighbors, reader.regions.centers.shape[1])
     metric = metric_of(job.spec)
-    for start in range(0, len(places), size):
-        X = reader.read_places(places[start : start + size]).X
+    for start in range(0, len(places), job.chunk):
+        X = reader.read_places(places[start : start + job.chunk]).X
         found = find_nearest(X, job.n_neighbors, reader.regions, reader.read_leaf, metric)
         yield found, reader.read_places(found.places)
 

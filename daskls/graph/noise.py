@@ -8,9 +8,8 @@ import numpy as np
 
 from daskls.graph.blocks import block_start
 from daskls.graph.cluster import find_slots, one_blas_thread
-from daskls.graph.neighborhoods import chunk_size
 from daskls.graph.predict import labels_of, score_rows
-from daskls.graph.views import home_order, metric_of_model
+from daskls.graph.views import chunk_size, home_order, metric_of_model
 from daskls.neighbors.search import find_nearest
 from daskls.records import FloatArray, IntArray
 from daskls.solvers.neighborhood import label_probability

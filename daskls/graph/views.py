@@ -8,13 +8,14 @@ from daskls.errors import StoreError
 from daskls.neighbors.regions import measure_regions
 from daskls.neighbors.search import EUCLIDEAN, find_nearest
 from daskls.partition.tree import route_rows
+from daskls.plan import CHUNK_NBYTES
 from daskls.records import FloatArray, IntArray, KernelSpec, LeafRows, Regions
 from daskls.store.centers import Centers, read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
 
-__all__ = ["find_views", "home_order", "metric_of_model"]
+__all__ = ["chunk_size", "find_views", "home_order", "metric_of_model"]
 
 # Centers of a cell in which queries look for their nearest one.
 CELL_ROWS = 256
@@ -47,6 +48,11 @@ def metric_of_model(reader: ModelReader) -> KernelSpec:
     if spec.kernel != "poly" or spec.gamma is None:
         return EUCLIDEAN
     return KernelSpec("poly", spec.gamma[0], spec.degree, spec.coef0)
+
+
+def chunk_size(n_neighbors: int, n_features: int) -> int:
+    """Return how many queries' neighbors are gathered at once."""
+    return max(CHUNK_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
 
 
 def home_order(X: FloatArray, regions: Regions) -> IntArray:

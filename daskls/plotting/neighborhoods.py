@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import ParameterError
+from daskls.errors import ParameterError, StoreError
 from daskls.graph.scores import model_scores
 from daskls.graph.views import find_views
 from daskls.neighbors.search import find_nearest
@@ -18,6 +18,8 @@ from daskls.plotting.lazy import new_axes
 from daskls.plotting.partition import CELL_COLORS, CLASS_COLORS, MARGIN
 from daskls.plotting.polygons import color_cells
 from daskls.records import FloatArray, IntArray, NeighborSpec
+from daskls.store.centers import read_centers
+from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.reader import ModelReader
 
@@ -41,12 +43,13 @@ class NeighborhoodDisplay:
     ----------
     numbers : int array (c,), increasing. The drawn centers, as the model's report numbers them.
     centers : array (c, 2)
+    center_classes : int array (c,). Their classes' numbers.
     radii : array (c, 2). Distances of each center to its k'-th and its k-th nearest row; a center
         is its own first.
     counts : (k', k)
     discs : dict center -> array (radii, angles). The answers of the centers that trained an SVM,
         on the grid of `polar_grid`: decision values of two classes; else winners' numbers.
-    joint : array (resolution, resolution). The whole model's answers at each pixel, as in ``discs``.
+    joint : array (resolution, resolution). The whole model's answers, likewise, at each pixel.
     cells : int array (resolution, resolution). The center that answers at each pixel.
     limits : array (2, 2). The drawn range of each axis.
     classes : array of labels
@@ -69,6 +72,7 @@ class NeighborhoodDisplay:
 
     numbers: IntArray
     centers: FloatArray
+    center_classes: IntArray
     radii: FloatArray
     counts: tuple[int, int]
     discs: dict[int, FloatArray]
@@ -121,8 +125,8 @@ class NeighborhoodDisplay:
 
         Raises
         ------
-        ParameterError : a model without circles in a plane, or without its rows; numbers below
-            their least value
+        ParameterError : a model without circles in a plane, or without its rows; limits without
+            a center, or numbers below their least value
         NotFittedError : an estimator that is not fitted
         """
         for name, value, least in (
@@ -137,7 +141,8 @@ class NeighborhoodDisplay:
         rng = np.random.default_rng(random_state)
         window = None if limits is None else np.asarray(limits, np.float64)
         numbers = _choose(_centers_in(reader, window), n_centers or MOST_CENTERS, rng)
-        centers = reader.centers[0][numbers].astype(np.float64)
+        own = leaves.read_places(_center_places(reader)[numbers])
+        centers = own.X.astype(np.float64)
         counts = _neighbor_counts(estimator, reader, leaves.n_rows)
         radii = _find_radii(centers, counts, leaves)
         drawn = leaves.read_places(_choose(_places_in(leaves, window), n_rows, rng))
@@ -148,6 +153,7 @@ class NeighborhoodDisplay:
         return cls(
             numbers=numbers,
             centers=centers,
+            center_classes=own.codes,
             radii=radii,
             counts=counts,
             discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
@@ -155,7 +161,7 @@ class NeighborhoodDisplay:
             cells=find_views(reader, pixels)[0].reshape(shape),
             limits=window,
             classes=estimator.classes_,
-            names=("feature 0", "feature 1") if feature_names is None else tuple(feature_names),
+            names=_names(feature_names),
             rows=drawn.X,
             row_classes=drawn.codes,
             totals=(reader.n_cells, int((reader.report.n_support > 0).sum()), leaves.n_rows),
@@ -227,34 +233,43 @@ class NeighborhoodDisplay:
         )
 
     def _draw_rows(self) -> Any:
-        """Draw the rows as dots, smaller where there are many."""
-        size = float(np.clip(6000 / max(len(self.rows), 1), 3, 18))
-        colors = [_class_color(i) for i in self.row_classes]
-        return self.ax_.scatter(*self.rows.T, s=size, c=colors, linewidths=0, alpha=0.8, zorder=2)
+        """Draw the rows as dots, smaller and paler where there are many."""
+        share = min(300 / max(len(self.rows), 1), 1.0)
+        return self.ax_.scatter(
+            *self.rows.T,
+            s=4 + 16 * share,
+            c=[_class_color(i) for i in self.row_classes],
+            linewidths=0,
+            alpha=0.55 + 0.3 * share,
+            zorder=2,
+        )
 
     def _draw_circles(self) -> tuple[Any, Any]:
         """Draw both circles of every center: dotted, and paler where nothing was trained."""
         from matplotlib.collections import PatchCollection
         from matplotlib.patches import Circle
 
-        # Above the rows only where rows are many and small.
-        crowded = len(self.numbers) > 50
         trained = np.isin(self.numbers, list(self.discs))
         styles: tuple[dict[str, Any], ...] = (
-            {"edgecolor": np.where(trained, INNER_COLOR, ONE_CLASS_COLOR), "linewidth": 1.5},
-            {"edgecolor": np.where(trained, OUTER_COLOR, ONE_CLASS_COLOR), "linewidth": 0.6},
+            {"edgecolor": np.where(trained, INNER_COLOR, ONE_CLASS_COLOR), "linewidth": 1.4},
+            {"edgecolor": np.where(trained, OUTER_COLOR, ONE_CLASS_COLOR), "linewidth": 0.7},
         )
         drawn = []
         for radii, style in zip(self.radii.T, styles, strict=True):
             circles = [Circle(tuple(c), r) for c, r in zip(self.centers, radii, strict=True)]
-            style.update(facecolor="none", linestyle=":", zorder=1.5, alpha=0.7 if crowded else 1)
+            style.update(facecolor="none", linestyle=":", zorder=1.5)
             drawn.append(self.ax_.add_collection(PatchCollection(circles, **style)))
         return drawn[0], drawn[1]
 
     def _draw_centers(self) -> Any:
-        """Mark the centers."""
+        """Mark the centers: rows like any other, with a black edge."""
         return self.ax_.scatter(
-            *self.centers.T, s=22, marker="P", c="black", edgecolors="white", linewidths=0.6, zorder=5
+            *self.centers.T,
+            s=34,
+            c=[_class_color(i) for i in self.center_classes],
+            edgecolors="black",
+            linewidths=1.3,
+            zorder=5,
         )
 
     def _draw_local(self) -> list[Any]:
@@ -264,7 +279,7 @@ class NeighborhoodDisplay:
             if number in self.discs:
                 grid = polar_grid(self.centers[i], self.radii[i, 1])
                 style = {"colors": LOCAL_COLOR, "linewidths": 1.1, "zorder": 3}
-                drawn.append(self._draw_boundary(*grid, self.discs[number], style))
+                drawn.append(self._draw_boundary(grid[0], grid[1], self.discs[number], style))
         return [boundary for boundary in drawn if boundary is not None]
 
     def _draw_joint(self) -> Any:
@@ -293,11 +308,11 @@ class NeighborhoodDisplay:
         if self.rows_ is not None:
             for i, label in enumerate(self.classes.tolist()):
                 entries.append(entry(str(label), marker="o", ms=5, color=_class_color(i)))
-        entries.append(entry("center", marker="P", ms=6, color="black", mec="white", mew=0.6))
+        entries.append(entry("center", marker="o", ms=6, mfc="none", mec="black", mew=1.3))
         if self.inner_ is not None:
             inner, outer = self.counts
             entries += [
-                entry(f"its k' = {inner} nearest rows", ls=":", lw=1.5, color=INNER_COLOR),
+                entry(f"its k' = {inner} nearest rows", ls=":", lw=1.4, color=INNER_COLOR),
                 entry(f"its k = {outer} nearest rows", ls=":", lw=0.8, color=OUTER_COLOR),
             ]
         if self.local_:
@@ -313,7 +328,7 @@ class NeighborhoodDisplay:
         n_centers, n_trained, n_rows = self.totals
         title = f"{n_centers} centers and {n_trained} local SVMs for {n_rows} rows"
         if len(self.numbers) < n_centers:
-            title += f"\n(drawn: {len(self.numbers)} of the centers)"
+            title += f"\n(drawn: {len(self.numbers)} of the {n_centers} centers)"
         return title
 
 
@@ -368,7 +383,21 @@ def _centers_in(reader: ModelReader, window: FloatArray | None) -> IntArray:
     centers, _ = reader.centers
     if window is None:
         return np.arange(len(centers))
-    return np.flatnonzero(((centers >= window[:, 0]) & (centers <= window[:, 1])).all(axis=1))
+    inside = ((centers >= window[:, 0]) & (centers <= window[:, 1])).all(axis=1)
+    if not inside.any():
+        raise ParameterError(
+            f"limits is {window.tolist()}, but none of the {len(centers)} centers lies in it; "
+            "widen it."
+        )
+    return np.flatnonzero(inside)
+
+
+def _center_places(reader: ModelReader) -> IntArray:
+    """Return where each center stands among the model's rows."""
+    stored = read_centers(Root.open(reader.path))
+    if stored is None:
+        raise StoreError(f"The model at {reader.path} lacks its centers. Copy or train it again.")
+    return stored.places
 
 
 def _places_in(leaves: LeafReader, window: FloatArray | None) -> IntArray:
@@ -429,6 +458,12 @@ def _answers(scores: FloatArray) -> FloatArray:
     scores = np.asarray(scores)
     answers: FloatArray = scores if scores.ndim == 1 else scores.argmax(axis=1)
     return answers
+
+
+def _names(feature_names: Any) -> tuple[str, str]:
+    """Return the axes' labels."""
+    first, second = ("feature 0", "feature 1") if feature_names is None else feature_names
+    return str(first), str(second)
 
 
 def _class_color(number: int) -> str:

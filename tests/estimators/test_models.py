@@ -20,7 +20,7 @@ from support import Calls, assert_same_model, checkers, model_bits, path_of, sma
 import daskls
 from daskls import StoreError
 from daskls.estimators import store as estimator_store
-from daskls.graph import begin, fit, train
+from daskls.graph import begin, train
 
 N = 500
 X, Y = checkers(N)

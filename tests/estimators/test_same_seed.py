@@ -10,7 +10,7 @@ from support import MIB, assert_same_model, checkers, model_bits, n_bundles, pat
 from threadpoolctl import threadpool_limits
 
 from daskls import plan
-from daskls.graph import begin, fit, predict
+from daskls.graph import begin, predict
 from daskls.plan import Resources
 from daskls.store.dataset import DatasetWriter
 from daskls.store.models import finished_bundles

@@ -1,0 +1,284 @@
+"""FalkSVC from end to end: the papers' equations, one model whatever runs it, selection, errors."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+from falks import SlowFalk, assert_same_falk, falk_bits, nearest_rows, small_falk
+from sklearn.svm import SVC
+from support import checkers
+
+import daskls
+from daskls import FalkSVC, MemoryPlanError, ParameterError, StoreError
+from daskls.graph import begin, fit_falk, gather, neighborhoods
+from daskls.graph.scores import model_scores
+from daskls.plan import Resources
+from daskls.store.centers import read_centers
+from daskls.store.layout import Root
+
+N = 900
+QUERIES = np.random.default_rng(7).random((300, 2))
+
+
+# The papers' equations
+
+
+@pytest.mark.parametrize(("k", "inner"), [(60, None), (40, 7), (30, 30)])
+def test_centers_owners_and_answers_are_those_of_the_equations(k, inner):
+    X, y = checkers(N)
+    X[100:140] = X[100]
+    model = small_falk(k, n_assigned=inner, tol=1e-6).fit(X, y)
+    slow = SlowFalk(X, y, k, inner or k // 2, 10.0, 20.0, 0)
+    _, numbers = model._reader.centers
+    assert sorted(slow.centers) == sorted(numbers.tolist())
+    leaves = gather.RowsHandle(model._handle.path, model._handle.fingerprint).open()
+    owners = read_centers(Root.open(model._reader.path)).owners(0, N)
+    assert (numbers[owners] == slow.owner[leaves.read_numbers()]).all()
+    found = model.decision_function(QUERIES)
+    expected = np.array([slow.decide(query) for query in QUERIES])
+    # The local solvers end at a small gap, not at none.
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+    assert (np.sign(found) == np.sign(expected))[np.abs(expected) > 5e-3].all()
+
+
+def test_a_neighborhood_of_all_rows_is_the_usual_svm():
+    X, y = checkers(300)
+    model = small_falk(1000, tol=1e-6).fit(X, y)
+    svm = SVC(C=10.0, gamma=20.0, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(
+        model.decision_function(QUERIES), svm.decision_function(QUERIES), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_nearest_center_answers(n_classes):
+    X, y = checkers(N, n_classes=n_classes)
+    model = small_falk(assign="center").fit(X, y)
+    centers, _ = model._reader.centers
+    point = small_falk().fit(X, y)
+    scores = model.decision_function(QUERIES)
+    for query, score in zip(QUERIES[:40], scores[:40], strict=True):
+        cell = int(nearest_rows(centers, query, 1)[0])
+        assert_score_of_cell(point, cell, query, score, n_classes)
+    assert not (model._reader.path / "rows").exists()
+
+
+def assert_score_of_cell(model, cell, query, score, n_classes):
+    own = model_scores(model._reader.read_cell(cell), query[None], n_classes)[0]
+    np.testing.assert_array_equal(score, own)
+
+
+def test_several_centers_are_averaged():
+    X, y = checkers(N)
+    model = small_falk(assign="k_centers", n_centers=3).fit(X, y)
+    centers, _ = model._reader.centers
+    scores = model.decision_function(QUERIES)
+    for query, score in zip(QUERIES[:40], scores[:40], strict=True):
+        cells = nearest_rows(centers, query, 3).tolist()
+        own = [model_scores(model._reader.read_cell(c), query[None], 2)[0] for c in cells]
+        assert score == pytest.approx(np.clip(own, -1, 1).mean())
+
+
+def test_weights_are_as_repeated_rows_of_one_neighborhood():
+    X, y = checkers(200)
+    weight = np.random.default_rng(0).integers(0, 3, len(X))
+    weighted = small_falk(1000, tol=1e-6).fit(X, y, sample_weight=weight)
+    svm = SVC(C=10.0, gamma=20.0, tol=1e-6).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(
+        weighted.decision_function(QUERIES), svm.decision_function(QUERIES), atol=2e-3
+    )
+
+
+# One seed, one model
+
+CHUNKINGS = ((N,), (400, 1, 499), (90,) * 10)
+
+
+@pytest.mark.parametrize("params", [{}, {"selection": "local", "C": [1, 10], "gamma": None}])
+def test_chunks_workers_and_bundles_leave_no_trace(
+    params, one_worker, two_workers, set_block_nbytes, monkeypatch
+):
+    X, y = checkers(N)
+    set_block_nbytes(1)
+    bits, n_bundles = None, set()
+    places = ("threads", one_worker, two_workers)
+    for where, chunks, rows in zip(places, CHUNKINGS, (1 << 25, 1 << 12, 1), strict=True):
+        monkeypatch.setattr(gather, "BUNDLE_NBYTES", rows)
+        client = None if where == "threads" else Client(where, set_as_default=False)
+        data = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
+        model = small_falk(client=client, **params).fit(*data)
+        found = {**falk_bits(model), "scores": model.decision_function(QUERIES).tobytes()}
+        bits = bits or found
+        assert_same_falk(bits, found)
+        n_bundles.add(len(list((model._reader.path / "bundles").iterdir())))
+        if client is not None:
+            client.close()
+    assert len(n_bundles) > 1, "all runs grouped the centers alike"
+
+
+@pytest.mark.parametrize("leaf_rows", [2000, 100, 20])
+def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch):
+    X, y = checkers(N)
+    reference = small_falk().fit(X, y)
+    monkeypatch.setattr("daskls.estimators.neighborhoods.CELL_ROWS", leaf_rows)
+    model = small_falk().fit(X, y)
+    assert set(model._reader.centers[1]) == set(reference._reader.centers[1])
+    np.testing.assert_array_equal(
+        model.decision_function(QUERIES), reference.decision_function(QUERIES)
+    )
+
+
+def test_answers_in_kind_and_after_loading(tmp_path):
+    X, y = checkers(N, dtype="f4")
+    model = small_falk(store=tmp_path / "m").fit(X, y)
+    scores = model.decision_function(QUERIES)
+    lazy = model.decision_function(da.from_array(QUERIES, chunks=(77, 2)))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_array_equal(lazy.compute(), scores)
+    model.save(tmp_path / "copy")
+    loaded = daskls.load(tmp_path / "copy")
+    np.testing.assert_array_equal(loaded.decision_function(QUERIES), scores)
+    assert loaded.get_params()["n_neighbors"] == 60
+
+
+# Stops and restarts
+
+
+class StopError(Exception):
+    """What stops a fit."""
+
+
+def test_a_stopped_fit_goes_on(tmp_path, monkeypatch):
+    X, y = checkers(N)
+    reference = falk_bits(small_falk(store=tmp_path / "a").fit(X, y))
+    monkeypatch.setattr(fit_falk, "BUNDLES_PER_SLOT", 40)
+    train, calls = neighborhoods.write_bundle, []
+
+    def stopping(*args):
+        calls.append(args[1])
+        if len(calls) == 4:
+            raise StopError
+        return train(*args)
+
+    monkeypatch.setattr(neighborhoods, "write_bundle", stopping)
+    with pytest.raises(StopError), dask.config.set(scheduler="sync"):
+        small_falk(store=tmp_path / "b").fit(X, y)
+    with pytest.raises(StoreError, match="not finished"):
+        daskls.load(tmp_path / "b")
+    written = {path.name for path in (tmp_path / "b" / "bundles").iterdir() if path.name[0] != "."}
+    assert len(written) == 3
+    # Neither the rows nor the centers are worked out again.
+    monkeypatch.setattr(neighborhoods, "write_bundle", train)
+    for owner, name in ((fit_falk, "gather_rows"), (fit_falk, "regroup_all")):
+        monkeypatch.setattr(owner, name, None)
+    model = small_falk(store=tmp_path / "b").fit(X, y)
+    assert_same_falk(reference, model)
+    assert not list((tmp_path / "b").glob("**/.*"))
+
+
+def test_a_store_of_other_parameters_is_refused(tmp_path):
+    X, y = checkers(N)
+    small_falk(store=tmp_path / "m").fit(X, y)
+    with pytest.raises(StoreError, match="n_neighbors"):
+        small_falk(50, store=tmp_path / "m").fit(X, y)
+
+
+# Selection
+
+
+def test_local_selection_takes_the_best_mean_error():
+    X, y = checkers(N)
+    model = small_falk(
+        [40, 80], selection="local", C=[0.1, 10.0], gamma=[1.0, 20.0, 400.0], n_selected=6
+    ).fit(X, y)
+    chosen = model.selected_
+    errors = np.array(chosen["errors"])
+    assert errors.shape == (2, 3, 2)
+    k, g, c = np.argwhere(errors == errors.min())[0]
+    expected = ([40, 80][k], [1.0, 20.0, 400.0][g], [0.1, 10.0][c])
+    assert (chosen["n_neighbors"], chosen["gamma"], chosen["C"]) == expected
+    assert errors.max() > errors.min()
+    trained = model.fit_report_.n_trained > 0
+    assert (model.fit_report_.n_rows == chosen["n_neighbors"]).all()
+    assert (model.fit_report_.C[trained] == chosen["C"]).all()
+
+
+def test_percentiles_give_every_neighborhood_its_own_width():
+    X, y = checkers(N)
+    model = small_falk(
+        60, selection="local", C=[10.0], gamma=None, percentiles=[50], n_selected=2
+    ).fit(X, y)
+    report, (centers, _) = model.fit_report_, model._reader.centers
+    for cell in np.flatnonzero(report.n_trained)[:5]:
+        near = X[nearest_rows(X, centers[cell], 60)]
+        distances = np.sqrt(((near[:, None] - near) ** 2).sum(-1))[np.triu_indices(60, 1)]
+        assert report.gamma[cell] == pytest.approx(np.median(distances) ** -2, rel=1e-4)
+
+
+def test_each_neighborhood_may_choose():
+    X, y = checkers(N)
+    model = small_falk(60, selection="each", C=[0.1, 10.0], gamma=[1.0, 20.0]).fit(X, y)
+    trained = model.fit_report_.n_trained > 0
+    choices = set(zip(model.fit_report_.C[trained], model.fit_report_.gamma[trained], strict=True))
+    assert len(choices) > 1
+    assert choices <= {(c, g) for c in (0.1, 10.0) for g in (1.0, 20.0)}
+    assert np.isfinite(model.fit_report_.validation_error[trained]).all()
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_neighbors": 10, "n_assigned": 11}, "n_assigned=11 is above n_neighbors=10"),
+        ({"n_neighbors": 0}, "n_neighbors"),
+        ({"n_neighbors": [10, 20]}, "cannot choose from"),
+        ({"n_neighbors": []}, "empty grid"),
+        ({"n_neighbors": 2.5}, "n_neighbors"),
+        ({"C": [1, 2]}, "selection is None"),
+        ({"selection": "local", "gamma": None, "percentiles": [101]}, "between 0 and 100"),
+        ({"assign": "row"}, "assign"),
+        ({"gamma": [1.0, -1.0], "selection": "local"}, "positive and finite"),
+    ],
+)
+def test_parameters_out_of_range_are_one_error(params, message):
+    X, y = checkers(100)
+    with pytest.raises((ParameterError, ValueError), match=message):
+        small_falk(**params).fit(X, y)
+
+
+def test_nan_names_its_row():
+    X, y = checkers(100)
+    X[41, 1] = np.nan
+    with pytest.raises(daskls.DataError, match="row 41"):
+        small_falk().fit(X, y)
+
+
+def test_a_neighborhood_that_fits_no_worker_is_refused_before_training(monkeypatch):
+    X, y = checkers(5000)
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 40 << 20))
+    with pytest.raises(MemoryPlanError, match=r"lower n_neighbors to about \d+"):
+        small_falk(5000).fit(X, y)
+    small_falk(100).fit(X, y)
+
+
+def test_equal_rows_and_few_rows():
+    X = np.zeros((50, 3))
+    y = np.r_[np.zeros(20), np.ones(30)].astype(int)
+    model = FalkSVC(10, random_state=0).fit(X, y)
+    assert model.n_cells_ >= 1
+    assert set(model.predict(X).tolist()) <= {0, 1}
+    two = FalkSVC(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    assert two.predict([[0.1], [0.9]]).tolist() == [0, 1]
+
+
+def test_unanimous_neighborhoods_train_nothing():
+    X = np.r_[
+        np.random.default_rng(0).random((200, 2)), 5 + np.random.default_rng(1).random((200, 2))
+    ]
+    y = np.repeat([0, 1], 200)
+    model = small_falk(20).fit(X, y)
+    assert model.fit_report_.n_trained.sum() == 0
+    assert model.score(X, y) == 1.0

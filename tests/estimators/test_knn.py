@@ -1,0 +1,124 @@
+"""The lazy methods from end to end: scikit-learn's k nearest neighbors, and its SVC around each."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+from falks import assert_same_falk, falk_bits, nearest_rows
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from support import checkers
+
+import daskls
+from daskls import KNNSVC, KernelKNNClassifier, ParameterError
+
+N = 700
+QUERIES = np.random.default_rng(7).random((150, 2))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_votes_are_those_of_scikit_learn(k, n_classes):
+    X, y = checkers(N, n_classes=n_classes)
+    model = KernelKNNClassifier(k).fit(X, y)
+    peer = KNeighborsClassifier(k).fit(X, y)
+    np.testing.assert_array_equal(model.predict(QUERIES), peer.predict(QUERIES))
+    share = peer.predict_proba(QUERIES)
+    expected = share[:, 1] - share[:, 0] if n_classes == 2 else share
+    np.testing.assert_allclose(model.decision_function(QUERIES), expected, atol=1e-12)
+
+
+def test_votes_are_weighted():
+    X, y = checkers(N)
+    weight = np.where(y == 1, 100.0, 1.0)
+    model = KernelKNNClassifier(25).fit(X, y, sample_weight=weight)
+    for query, label in zip(QUERIES, model.predict(QUERIES), strict=True):
+        near = nearest_rows(X, query, 25)
+        assert label == np.argmax(np.bincount(y[near], weight[near], minlength=2))
+
+
+@pytest.mark.parametrize(("degree", "coef0"), [(2, 0.0), (3, 1.0)])
+def test_votes_in_a_polynomial_feature_space(degree, coef0):
+    X, y = checkers(N)
+    X = X * 4 - 2
+    model = KernelKNNClassifier(7, kernel="poly", gamma=0.7, degree=degree, coef0=coef0).fit(X, y)
+
+    def kernel(a, b):
+        return (0.7 * a @ b.T + coef0) ** degree
+
+    own = np.einsum("ij,ij->i", X, X)
+    distances = (0.7 * own + coef0) ** degree - 2 * kernel(QUERIES, X)
+    near = np.argsort(distances, axis=1, kind="stable")[:, :7]
+    np.testing.assert_array_equal(model.predict(QUERIES), y[near].mean(axis=1) > 0.5)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_each_query_is_answered_by_the_svm_of_its_neighbors(kernel):
+    X, y = checkers(N)
+    params = {"C": 5.0, "gamma": 3.0, "kernel": kernel, "coef0": 1.0}
+    model = KNNSVC(40, tol=1e-7, **params).fit(X, y)
+    scores = model.decision_function(QUERIES)
+    metric = SlowMetric(X, params)
+    n_svms = 0
+    for query, score in zip(QUERIES, scores, strict=True):
+        near = metric.nearest(query, 40)
+        if len(set(y[near])) == 1:
+            assert score == (1.0 if y[near][0] else -1.0)
+            continue
+        n_svms += 1
+        svm = SVC(tol=1e-7, **params).fit(X[near], y[near])
+        expected = svm.decision_function(query[None])[0]
+        assert score == pytest.approx(expected, rel=0.02, abs=0.01)
+    assert n_svms > 20
+
+
+class SlowMetric:
+    """Neighbors in the feature space of a kernel, by brute force."""
+
+    def __init__(self, X, params):
+        self.X, self.params = X, params
+
+    def nearest(self, query, k):
+        if self.params["kernel"] != "poly":
+            return nearest_rows(self.X, query, k)
+        gamma, coef0 = self.params["gamma"], self.params["coef0"]
+        own = (gamma * (self.X**2).sum(axis=1) + coef0) ** 3
+        distances = own - 2 * (gamma * self.X @ query + coef0) ** 3
+        return np.argsort(distances, kind="stable")[:k]
+
+
+def test_all_rows_as_neighbors_are_the_usual_svm():
+    X, y = checkers(200, n_classes=3)
+    model = KNNSVC(10_000, C=10.0, gamma=5.0, tol=1e-7).fit(X, y)
+    svm = SVC(C=10.0, gamma=5.0, tol=1e-7, decision_function_shape="ovr").fit(X, y)
+    assert (model.predict(QUERIES) == svm.predict(QUERIES)).mean() > 0.99
+
+
+@pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier])
+def test_chunks_and_workers_leave_no_trace(method, two_workers, set_block_nbytes, tmp_path):
+    X, y = checkers(N)
+    set_block_nbytes(1)
+    bits = None
+    with Client(two_workers, set_as_default=False) as client:
+        for chunks, where in (((N,), None), ((300, 1, 399), client), ((70,) * 10, client)):
+            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
+            model = method(30, random_state=0, client=where).fit(*rows)
+            found = {**falk_bits(model), "scores": model.decision_function(QUERIES).tobytes()}
+            lazy = model.decision_function(da.from_array(QUERIES, chunks=(40, 2)))
+            assert lazy.compute().tobytes() == found["scores"]
+            bits = bits or found
+            assert_same_falk(bits, found)
+    model.save(tmp_path / "m")
+    again = daskls.load(tmp_path / "m").decision_function(QUERIES)
+    assert again.tobytes() == bits["scores"]
+
+
+@pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier])
+def test_candidates_are_refused(method):
+    X, y = checkers(60)
+    with pytest.raises(ParameterError, match="takes one"):
+        method([5, 10]).fit(X, y)
+    with pytest.raises(ParameterError, match="give one value"):
+        method(5, gamma=[1.0, 2.0]).fit(X, y)
+    with pytest.raises(ParameterError, match="whole number"):
+        method([0]).fit(X, y)

@@ -1,0 +1,100 @@
+"""Helpers of the tests on neighborhoods: models as bits, and FaLK-SVM as one slow process."""
+
+import numpy as np
+from sklearn.svm import SVC
+from support import as_bytes, path_of
+
+from daskls import FalkSVC
+from daskls.partition.cover import farthest_first, n_ranked_rows, row_keys
+from daskls.store.centers import read_centers
+from daskls.store.layout import Root
+from daskls.store.leaves import LeafReader
+from daskls.store.reader import ModelReader
+
+
+def small_falk(n_neighbors=60, **params):
+    """Return an estimator that trains in a blink."""
+    return FalkSVC(n_neighbors, **{"C": 10.0, "gamma": 20.0, "random_state": 0, **params})
+
+
+def falk_bits(model):
+    """Return everything a model on neighborhoods holds, as bytes, by row number.
+
+    Not the seconds, nor the leaves that a search happened to read.
+    """
+    path = path_of(model)
+    reader = ModelReader(path)
+    bits = {"fingerprint": reader.fingerprint, "n_cells": reader.n_cells}
+    if reader.n_cells:
+        X, numbers = reader.centers
+        bits |= {"centers": as_bytes(X), "center numbers": as_bytes(numbers)}
+        centers = read_centers(Root.open(path))
+        bits["owner"] = as_bytes(centers.owners(0, reader.meta["n_rows"]))
+    if (path / "rows").exists():
+        leaves = LeafReader(Root.open(path))
+        bits["numbers"] = as_bytes(leaves.read_numbers())
+        rows = leaves.read_places(np.arange(leaves.n_rows))
+        bits |= {name: as_bytes(getattr(rows, name)) for name in ("X", "codes", "weights")}
+    for cell in range(reader.n_cells):
+        local = reader.read_cell(cell)
+        for name in ("center", "rows", "coef", "intercepts", "classes", "class_ptr"):
+            bits[f"cell {cell} {name}"] = as_bytes(getattr(local, name))
+        bits[f"cell {cell} kernel"] = repr(local.kernel)
+    for name in reader.report.dtype.names:
+        if name not in ("seconds", "n_read"):
+            bits[f"report {name}"] = as_bytes(np.asarray(reader.report[name]))
+    return bits
+
+
+def assert_same_falk(a, b):
+    """Fail unless two models, or bits of models, are equal bit for bit; name what differs."""
+    a, b = (m if isinstance(m, dict) else falk_bits(m) for m in (a, b))
+    assert a.keys() == b.keys()
+    assert [name for name in a if a[name] != b[name]] == []
+
+
+def nearest_rows(X, query, k):
+    """Return the numbers of the k nearest rows, by (distance summed in feature order, number)."""
+    distances = np.zeros(len(X))
+    for j in range(X.shape[1]):
+        distances += (X[:, j].astype(float) - float(query[j])) ** 2
+    return np.lexsort((np.arange(len(X)), distances))[:k]
+
+
+class SlowFalk:
+    """FaLK-SVM in one process, from equations 12, 14 and 15 and the order that we state."""
+
+    def __init__(self, X, y, k, inner, C, gamma, seed):
+        self.X, self.y, self.k, self.inner = X, y, k, inner
+        self.C, self.gamma = C, gamma
+        n = len(X)
+        numbers = np.arange(n)
+        by_key = numbers[np.argsort(row_keys(numbers, seed), kind="stable")]
+        ranked = by_key[: n_ranked_rows(n, inner)]
+        first = ranked[farthest_first(X[ranked])]
+        self.order = [*first.tolist(), *(i for i in by_key.tolist() if i not in set(first))]
+        self._cover()
+
+    def _cover(self):
+        covered = np.zeros(len(self.X), bool)
+        best = {}
+        self.centers = []
+        for row in self.order:
+            if covered[row]:
+                continue
+            self.centers.append(row)
+            near = nearest_rows(self.X, self.X[row], self.inner).tolist()
+            covered[[row, *near]] = True
+            for rank, other in [*enumerate(near), (len(near), row)]:
+                best[other] = min(best.get(other, (np.inf, 0)), (rank, row))
+        self.owner = np.array([best[row][1] for row in range(len(self.X))])
+
+    def decide(self, query):
+        """Return the decision value of equation 15."""
+        center = self.owner[nearest_rows(self.X, query, 1)[0]]
+        near = nearest_rows(self.X, self.X[center], self.k)
+        labels = self.y[near]
+        if len(set(labels.tolist())) == 1:
+            return 1.0 if labels[0] else -1.0
+        svm = SVC(C=self.C, gamma=self.gamma, tol=1e-6).fit(self.X[near], labels)
+        return svm.decision_function(query[None])[0]
