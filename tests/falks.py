@@ -77,17 +77,21 @@ class SlowFalk:
 
     def _cover(self):
         covered = np.zeros(len(self.X), bool)
-        best = {}
+        best, follows = {}, {}
         self.centers = []
         for row in self.order:
             if covered[row]:
                 continue
-            self.centers.append(row)
             near = nearest_rows(self.X, self.X[row], self.inner).tolist()
-            covered[[row, *near]] = True
-            for rank, other in [*enumerate(near), (len(near), row)]:
+            if row not in near:
+                follows[row] = near[0]
+                continue
+            self.centers.append(row)
+            covered[near] = True
+            for rank, other in enumerate(near):
                 best[other] = min(best.get(other, (np.inf, 0)), (rank, row))
-        self.owner = np.array([best[row][1] for row in range(len(self.X))])
+        first = [follows.get(row, row) for row in range(len(self.X))]
+        self.owner = np.array([best[row][1] for row in first])
 
     def decide(self, query):
         """Return the decision value of equation 15."""

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.estimators.neighborhoods import (
@@ -93,6 +94,7 @@ class FalkSVC(NeighborhoodClassifier):
     7 to 15. Segata: FaLKM-lib v1.0, 2009. Differences: the order in which rows may become centers
     is that of a farthest-first traversal of a sample, then a seeded hash; a row belongs to the
     center in whose list it has the smallest rank, ties to the smaller row number (equation 14).
+    Of more than k' equal rows those of larger numbers follow the first one: all have one list.
     Models hold copies of their support rows, so that a block reads each model it needs at once.
 
     Examples
@@ -203,12 +205,14 @@ class FalkSVC(NeighborhoodClassifier):
     @property
     def selected_(self) -> dict[str, Any] | None:
         """What local selection chose, with the errors of all candidates; None without one."""
+        check_is_fitted(self)
         selected: dict[str, Any] | None = Root.open(self._reader.path).attributes.get("selected")
         return selected
 
     @property
     def cover_(self) -> dict[str, int]:
         """How the centers were decided: ``n_rounds``, and ``n_searched`` rows."""
+        check_is_fitted(self)
         return self._reader.cover
 
 

@@ -87,7 +87,8 @@ def choose_centers(
                 places, n_assigned, handle, metric, begun.resources.n_slots, client
             )
             cover.take_round(places, numbers[places], lists)
-    return write_centers(begun.root, cover.centers, cover.owner, cover.n_rounds, cover.n_searched)
+    owner = cover.resolved_owner()
+    return write_centers(begun.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
 
 
 def _covered(cover: Cover) -> Callable[[], int]:

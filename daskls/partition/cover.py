@@ -113,7 +113,7 @@ class Cover:
     centers : list of int. Places of the centers, in the order they were taken.
     owner : int32 array, shape (n,). For each place the center, counted in ``centers``, in whose
         list it has the smallest rank; of equal ranks the center of the smaller row number. -1: not
-        covered.
+        covered; below: that of the place -2 - owner, see `resolved_owner`.
     n_rounds, n_searched : int
     """
 
@@ -133,7 +133,7 @@ class Cover:
     @property
     def n_covered(self) -> int:
         """The number of rows that are covered."""
-        return int((self.owner >= 0).sum())
+        return int((self.owner != -1).sum())
 
     def next_round(self) -> IntArray:
         """Return the places whose neighbors the next round needs; none when all is covered."""
@@ -145,7 +145,7 @@ class Cover:
             # Twice as far as needed, if all were uncovered; the next round begins where the first
             # row of this one is.
             piece = order[cursor : cursor + max(2 * missing, 4096)]
-            free = piece[owner[piece] < 0][:missing]
+            free = piece[owner[piece] == -1][:missing]
             if not taken and len(free) == 0:
                 self._cursor = cursor + len(piece)
             cursor += len(piece)
@@ -164,8 +164,14 @@ class Cover:
         """
         n_before = len(self.centers)
         for place, number, nearest in zip(places.tolist(), numbers.tolist(), lists, strict=True):
-            if self.owner[place] < 0:
+            if self.owner[place] != -1:
+                continue
+            if (nearest == place).any():
                 self._take(place, number, nearest)
+            else:
+                # More equal rows of smaller numbers than the list holds. All of them have this same
+                # list, so another center would bring the same model: it follows the first of them.
+                self.owner[place] = -2 - nearest[0]
         self.n_rounds += 1
         self.n_searched += len(places)
         covered = 1.0 - (len(self.centers) - n_before) / len(places)
@@ -184,6 +190,14 @@ class Cover:
         won = nearest[better | same]
         self._rank[won] = ranks[better | same]
         self.owner[won], self._owner_number[won] = center, number
-        if self.owner[place] < 0:
-            # More equal rows of smaller numbers than the list holds: it covers itself all the same.
-            self.owner[place], self._owner_number[place] = center, number
+
+    def resolved_owner(self) -> IntArray:
+        """Return each place's center, int32 (n,), when all are covered.
+
+        A row that is not among its own k' nearest, for there are more rows equal to it, has the
+        center of the first of them.
+        """
+        follows = self.owner < -1
+        owner = self.owner.copy()
+        owner[follows] = self.owner[-2 - self.owner[follows]]
+        return owner

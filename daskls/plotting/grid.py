@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskls.errors import DataError
+from daskls.errors import DataError, ParameterError
 from daskls.plotting.lazy import new_axes, whole_numbers
 from daskls.records import FloatArray, IntArray, SolverSpec
 from daskls.solvers.grid import resolve_grid
@@ -59,6 +59,11 @@ class GridDisplay:
         ------
         DataError : when no cell had two classes, so that nothing was selected
         """
+        if estimator._reader.method:
+            raise ParameterError(
+                f"A {type(estimator).__name__} has no grid that all its cells share; GridDisplay "
+                "draws that of a VoronoiSVC. What a FalkSVC selected is in its selected_."
+            )
         spec = spec_from_json(estimator._reader.meta["spec"])
         report = estimator.fit_report_
         trained = report[report.n_trained > 0]

@@ -208,6 +208,8 @@ class LeafReader:
         rows : Rows, each array in the shape of ``places`` (X has one more axis)
         """
         flat = places.ravel()
+        if not len(flat):
+            raise ValueError("no places to read")
         leaves = self.leaf_of(flat)
         order = np.argsort(leaves, kind="stable")
         touched, starts = np.unique(leaves[order], return_index=True)

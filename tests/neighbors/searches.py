@@ -1,0 +1,116 @@
+"""Leaves in memory, grown and sorted as a fit does, and the search by looking at every row."""
+
+import numpy as np
+
+from daskls.neighbors.regions import measure_regions
+from daskls.neighbors.search import find_nearest
+from daskls.partition.grow import grow_tree
+from daskls.partition.tree import route_rows
+from daskls.records import LeafRows, Regions
+
+FIRST_NUMBER = 2**40
+
+
+class Leaves:
+    """Rows regrouped by leaf and by cell, and a log of the leaves that were read.
+
+    Row i of X has the number ``numbers[i]``; they are neither in order nor small.
+    """
+
+    def __init__(self, X, n_leaves, *, cell_rows=8, n_empty=0, seed=0):
+        self.X = X
+        self.numbers = FIRST_NUMBER + np.random.default_rng(seed).permutation(len(X))
+        center = X.mean(axis=0, dtype=np.float64)
+        tree = grow_tree(X, -(-len(X) // n_leaves), center)
+        of_leaf = route_rows(tree, X)
+        groups = [np.flatnonzero(of_leaf == leaf) for leaf in range(tree.n_leaves)]
+        for i in range(n_empty):
+            groups.insert(2 * i, np.empty(0, int))
+        self.leaves, self.by_place = [], np.empty(0, np.int64)
+        for own in groups:
+            rows = own[np.argsort(self.numbers[own])]
+            self.leaves.append(self._leaf(rows, cell_rows, center))
+            self.by_place = np.r_[self.by_place, self.leaves[-1].numbers]
+        self.regions = join_regions([leaf.X for leaf in self.leaves])
+        self.read = []
+
+    def _leaf(self, rows, cell_rows, center):
+        tree = grow_tree(self.X[rows], cell_rows, center)
+        of_cell = route_rows(tree, self.X[rows])
+        rows = rows[np.argsort(of_cell, kind="stable")]
+        X = np.ascontiguousarray(self.X[rows])
+        ptr = np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))]
+        return LeafRows(
+            X,
+            np.zeros(len(X), np.int32),
+            np.ones(len(X)),
+            self.numbers[rows],
+            ptr,
+            measure_regions(X, ptr),
+            len(self.by_place),
+        )
+
+    def read_leaf(self, leaf):
+        """Return one leaf's rows, and note it."""
+        self.read.append(leaf)
+        return self.leaves[leaf]
+
+    def search(self, queries, k, *metric):
+        """Return what `find_nearest` finds; the log begins anew."""
+        self.read = []
+        return find_nearest(queries, k, self.regions, self.read_leaf, *metric)
+
+
+def join_regions(parts):
+    """Return one region a part."""
+    own = [measure_regions(X, np.array([0, len(X)])) for X in parts]
+    names = ("centers", "r_min", "r_max", "low", "high")
+    return Regions(*(np.concatenate([getattr(region, name) for region in own]) for name in names))
+
+
+def squared_distances(queries, X):
+    """Return the squared distances, summed feature by feature in float64."""
+    total = np.zeros((len(queries), len(X)))
+    for j in range(X.shape[1]):
+        step = queries[:, j, None].astype(np.float64) - X[:, j].astype(np.float64)
+        total += step * step
+    return total
+
+
+def inner_products(A, B):
+    """Return the inner products, summed feature by feature in float64."""
+    total = np.zeros((len(A), len(B)))
+    for j in range(A.shape[1]):
+        total += A[:, j, None].astype(np.float64) * B[:, j].astype(np.float64)
+    return total
+
+
+def polynomial_distances(queries, X, kernel):
+    """Return k(q, q) + k(x, x) - 2 k(q, x), powers by repeated products, and no less than 0."""
+
+    def value(products):
+        base, power = kernel.gamma * products + kernel.coef0, 1.0
+        for _ in range(kernel.degree):
+            power = power * base
+        return power
+
+    own = np.array([inner_products(q[None], q[None])[0, 0] for q in queries])
+    norms = np.array([inner_products(x[None], x[None])[0, 0] for x in X])
+    cross = value(inner_products(queries, X))
+    return np.maximum(value(own)[:, None] + value(norms) - 2.0 * cross, 0.0)
+
+
+def sort_rows(distances, numbers, k):
+    """Return the k smallest distances of each query and their numbers, by (distance, number)."""
+    order = np.stack([np.lexsort((numbers, row)) for row in distances])[:, :k]
+    return np.take_along_axis(distances, order, axis=1), numbers[order]
+
+
+def check_search(leaves, queries, k, distances, *metric):
+    """Rows, order, distances and places of a search are those of all distances, sorted."""
+    found = leaves.search(queries, k, *metric)
+    expected, numbers = sort_rows(distances, leaves.numbers, k)
+    np.testing.assert_array_equal(found.numbers, numbers)
+    np.testing.assert_array_equal(found.distances, expected)
+    np.testing.assert_array_equal(leaves.by_place[found.places], numbers)
+    return found

@@ -1,0 +1,313 @@
+"""The search over leaves against the sorted distances to all rows."""
+
+import itertools
+
+import numpy as np
+import pytest
+from searches import (
+    Leaves,
+    check_search,
+    join_regions,
+    polynomial_distances,
+    sort_rows,
+    squared_distances,
+)
+
+from daskls.neighbors import search
+from daskls.neighbors.regions import lower_bounds, measure_regions
+from daskls.records import KernelSpec
+
+N = 400
+
+
+def random_rows(d):
+    return lambda rng: rng.normal(size=(N, d))
+
+
+def tied_rows(rng):
+    """Every corner of a grid: whole shells of rows at one distance."""
+    return np.array(list(itertools.product(range(20), range(20))), float)
+
+
+def repeated_rows(rng):
+    """Forty rows, each about ten times."""
+    return rng.normal(size=(40, 5))[rng.integers(0, 40, N)]
+
+
+def whole_rows(rng):
+    return rng.integers(0, 4, (N, 6)).astype(float)
+
+
+def narrow_rows(rng):
+    """Far from 0 for their spread: expanded squares lose most of their digits."""
+    return 1000.0 + rng.random((N, 3))
+
+
+KINDS = {
+    **{f"{d} features": random_rows(d) for d in (2, 5, 22, 54, 100)},
+    "a grid of ties": tied_rows,
+    "duplicates": repeated_rows,
+    "whole numbers": whole_rows,
+    "1000 to 1001": narrow_rows,
+}
+
+
+def make_rows(kind, dtype=np.float64, seed=0):
+    return KINDS[kind](np.random.default_rng(seed)).astype(dtype)
+
+
+def make_queries(X, seed=1):
+    """Training rows, rows between two of them, and rows beyond all."""
+    rng = np.random.default_rng(seed)
+    a, b = X[rng.integers(0, len(X), (2, 12))]
+    beyond = X[:4] + 3.0 * (X.max(axis=0) - X.min(axis=0))
+    return np.concatenate([X[rng.integers(0, len(X), 14)], (a + b) / 2, beyond]).astype(X.dtype)
+
+
+# n_leaves, n_empty
+LEAVES = {"1 leaf": (1, 0), "4 leaves": (4, 0), "40 leaves": (40, 0), "empty ones": (4, 3)}
+
+
+@pytest.mark.parametrize("shape", LEAVES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_and_order_are_those_of_all_distances_sorted(kind, dtype, shape):
+    X = make_rows(kind, dtype)
+    n_leaves, n_empty = LEAVES[shape]
+    leaves = Leaves(X, n_leaves, n_empty=n_empty)
+    if kind not in ("a grid of ties", "duplicates", "whole numbers"):
+        assert len(leaves.leaves) == n_leaves + n_empty
+    assert sum(len(leaf.X) == 0 for leaf in leaves.leaves) == n_empty
+    queries = make_queries(X)
+    distances = squared_distances(queries, X)
+    for k in (1, 50, N):
+        check_search(leaves, queries, k, distances)
+
+
+@pytest.mark.parametrize("kind", ["a grid of ties", "duplicates", "whole numbers"])
+def test_the_data_above_is_full_of_ties(kind):
+    """Where only numbers decide who is among the nearest, also at the last place."""
+    X = make_rows(kind)
+    distances = np.sort(squared_distances(make_queries(X), X), axis=1)
+    assert (distances[:, 49] == distances[:, 50]).mean() > 0.5
+
+
+def test_equal_rows_come_by_number():
+    X = np.full((60, 3), 0.1)
+    leaves = Leaves(X, 1)
+    found = leaves.search(np.array([[0.1, 0.1, 0.1], [0.5, 0.0, 0.1]]), 20)
+    np.testing.assert_array_equal(found.numbers, np.sort(leaves.numbers)[None, :20].repeat(2, 0))
+
+
+def test_ties_across_leaves_go_to_the_smaller_number():
+    """Two rows as far from the query as each other, in two leaves, numbered either way."""
+    X = np.array([[-1.0], [1.0], [-5.0], [5.0]])
+    first = set()
+    for seed in range(6):
+        leaves = Leaves(X, 4, seed=seed)
+        assert len(leaves.leaves) == 4
+        found = leaves.search(np.array([[0.0]]), 1)
+        assert found.numbers[0, 0] == leaves.numbers[:2].min()
+        first.add(int(leaves.numbers[0] < leaves.numbers[1]))
+    assert first == {0, 1}
+
+
+def test_queries_of_another_dtype():
+    X = make_rows("5 features", np.float32)
+    queries = make_queries(X.astype(np.float64)) + 1e-9
+    assert (queries.astype(np.float32) != queries).any()
+    check_search(Leaves(X, 4), queries, 30, squared_distances(queries, X))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_units_of_any_size(scale):
+    X = scale * (make_rows("5 features") + 7.0)
+    queries = make_queries(X)
+    check_search(Leaves(X, 40), queries, 30, squared_distances(queries, X))
+
+
+@pytest.mark.parametrize("cell_rows", [1, 3, N])
+def test_cells_of_any_size(cell_rows):
+    X = make_rows("a grid of ties")
+    queries = make_queries(X)
+    leaves = Leaves(X, 4, cell_rows=cell_rows)
+    check_search(leaves, queries, 30, squared_distances(queries, X))
+
+
+@pytest.mark.parametrize("cell_rows", [8, 100])
+def test_near_ties_that_a_gemm_cannot_tell_apart(cell_rows):
+    """Distances that differ by less than the expanded square rounds, far from 0."""
+    rng = np.random.default_rng(3)
+    X = 1e6 + 1e-6 * rng.random((N, 4)) + rng.integers(0, 2, (N, 1))
+    queries = X[:30] + 1e-3
+    distances = squared_distances(queries, X)
+    ranked = np.sort(distances, axis=1)
+    assert (np.diff(ranked[:, :100]) < 1e-9).all()
+    check_search(Leaves(X, 4, cell_rows=cell_rows), queries, 50, distances)
+
+
+def test_the_center_of_a_cell_is_not_where_its_rows_are():
+    """One outlier a cell makes every product there large against the distances wanted."""
+    rng = np.random.default_rng(4)
+    X = 1e-4 * rng.random((N, 3))
+    X[:8] = 1e5 * rng.normal(size=(8, 3))
+    queries = np.vstack([X[8:28], X[:4], X[20:30] + 1e-6])
+    check_search(Leaves(X, 1, cell_rows=N), queries, 50, squared_distances(queries, X))
+
+
+@pytest.mark.parametrize("tile", [1, 7, 30, 1000])
+@pytest.mark.parametrize("kind", ["22 features", "a grid of ties"])
+def test_the_size_of_a_tile_leaves_no_trace(kind, tile, monkeypatch):
+    X = make_rows(kind)
+    queries = make_queries(X)
+    leaves = Leaves(X, 40)
+    whole = leaves.search(queries, 20)
+    n_reads = len(leaves.read)
+    monkeypatch.setattr(search, "TILE_QUERIES", tile)
+    found = check_search(leaves, queries, 20, squared_distances(queries, X))
+    for name in ("distances", "numbers", "places"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+    # Each tile reads its leaves: the patch took effect.
+    assert (len(leaves.read) > n_reads) == (tile < len(queries))
+
+
+def test_no_queries():
+    X = make_rows("2 features")
+    leaves = Leaves(X, 4)
+    found = leaves.search(X[:0], 3)
+    assert found.numbers.shape == found.distances.shape == found.places.shape == (0, 3)
+    assert found.n_leaves_read.shape == (0,)
+    assert leaves.read == []
+
+
+def test_arguments_are_left_alone():
+    X = make_rows("5 features")
+    queries = make_queries(X)
+    leaves = Leaves(X, 4)
+    copies = queries.copy(), [leaf.X.copy() for leaf in leaves.leaves]
+    leaves.search(queries, 10)
+    np.testing.assert_array_equal(queries, copies[0])
+    for leaf, copy in zip(leaves.leaves, copies[1], strict=True):
+        np.testing.assert_array_equal(leaf.X, copy)
+
+
+# Which leaves are read
+
+
+def test_far_leaves_are_not_read():
+    rng = np.random.default_rng(5)
+    X = np.vstack([rng.random((200, 2)), 100.0 + rng.random((200, 2))])
+    leaves = Leaves(X, 8)
+    near = {i for i, leaf in enumerate(leaves.leaves) if leaf.X[0, 0] < 50}
+    assert len(near) == 4
+    queries = rng.random((20, 2))
+    found = check_search(leaves, queries, 30, squared_distances(queries, X))
+    assert set(leaves.read) == near
+    assert len(leaves.read) == 4, "a leaf is read once a tile"
+    assert found.n_leaves_read.max() <= 4
+    # All rows of the near leaves do not suffice: the far ones are read too.
+    leaves.search(queries, 201)
+    assert set(leaves.read) > near
+
+
+@pytest.mark.parametrize("k", [1, 10, 100])
+@pytest.mark.parametrize("kind", ["2 features", "5 features", "a grid of ties"])
+def test_one_query_reads_the_leaves_that_can_matter_nearest_first(kind, k):
+    X = make_rows(kind)
+    leaves = Leaves(X, 40)
+    n_read = []
+    for query in make_queries(X)[:, None]:
+        bounds = lower_bounds(query, leaves.regions)[0]
+        found = leaves.search(query, k)
+        assert set(leaves.read) == set(np.flatnonzero(bounds <= found.distances[0, -1]))
+        assert (np.diff(bounds[leaves.read]) >= 0).all()
+        assert found.n_leaves_read.tolist() == [len(leaves.read)]
+        n_read.append(len(leaves.read))
+    assert min(n_read) < len(leaves.leaves), "nothing was ever excluded"
+
+
+def test_empty_leaves_are_not_read():
+    X = make_rows("2 features")
+    leaves = Leaves(X, 4, n_empty=3)
+    leaves.search(X[:50], N)
+    assert sorted(leaves.read) == [i for i, leaf in enumerate(leaves.leaves) if len(leaf.X)]
+
+
+# Bounds
+
+
+def random_regions(rng, d, scale, offset):
+    """Rows in clumps of any size and spread, runs of them as regions, some empty."""
+    n = 120
+    clumps = 10.0 ** rng.uniform(-3, 1, (n, 1)) * rng.normal(size=(n, d))
+    X = offset + scale * (3 * rng.normal(size=(8, d))[rng.integers(0, 8, n)] + clumps)
+    X[rng.integers(0, n, 20)] = X[0]
+    return X, np.r_[0, 0, np.sort(rng.integers(0, n + 1, 14)), n]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("d", [1, 2, 30])
+def test_bounds_never_exceed_true_distances(d, scale, offset):
+    rng = np.random.default_rng(d)
+    for _ in range(20):
+        X, ptr = random_regions(rng, d, scale, offset)
+        regions = measure_regions(X, ptr)
+        queries = np.vstack(
+            [X[::4], X[::9] + scale * rng.normal(size=(14, d)), regions.centers, X[:3] * 1.5]
+        )
+        bounds = lower_bounds(queries, regions)
+        distances = squared_distances(queries, X)
+        for i, (start, stop) in enumerate(itertools.pairwise(ptr)):
+            if start == stop:
+                assert (bounds[:, i] == np.inf).all()
+            else:
+                assert (bounds[:, i] <= distances[:, start:stop].min(axis=1)).all()
+        assert (bounds >= 0).all()
+        assert not np.isnan(bounds).any()
+
+
+def test_bounds_are_near_the_truth_where_they_can_be():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 3))
+    queries = rng.normal(size=(25, 3))
+    one_row = lower_bounds(queries, measure_regions(X, np.arange(41)))
+    np.testing.assert_allclose(one_row, squared_distances(queries, X), rtol=1e-6, atol=1e-12)
+    # From the middle of a shell, neither its box nor its outer sphere excludes anything.
+    shell = X / np.linalg.norm(X, axis=1)[:, None]
+    regions = measure_regions(np.vstack([shell, -shell]), np.array([0, 80]))
+    middle = lower_bounds(np.zeros((1, 3)), regions)
+    assert 0.99 < middle[0, 0] <= 1.0
+    # From beyond a corner, the box says more than the spheres.
+    square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    aside = lower_bounds(np.array([[0.5, 3.0]]), join_regions([square]))
+    assert 3.99 < aside[0, 0] <= 4.0
+
+
+# The metric of a polynomial kernel
+
+
+@pytest.mark.parametrize("coef0", [0.0, 1.0])
+@pytest.mark.parametrize("degree", [2, 3])
+@pytest.mark.parametrize(
+    "kind", ["2 features", "22 features", "duplicates", "whole numbers", "1000 to 1001"]
+)
+def test_polynomial_metric(kind, degree, coef0):
+    X = make_rows(kind)
+    metric = KernelSpec("poly", 0.25, degree, coef0)
+    queries = make_queries(X)
+    distances = polynomial_distances(queries, X, metric)
+    leaves = Leaves(X, 4, n_empty=1)
+    for k in (1, 50, N):
+        check_search(leaves, queries, k, distances, metric)
+    # No bound holds: every leaf that has rows is read.
+    assert sorted(leaves.read) == [i for i, leaf in enumerate(leaves.leaves) if len(leaf.X)]
+    euclidean = sort_rows(squared_distances(queries, X), leaves.numbers, 50)[1]
+    assert (sort_rows(distances, leaves.numbers, 50)[1] != euclidean).any()
+
+
+@pytest.mark.parametrize("metric", [KernelSpec("rbf", 5.0), KernelSpec("linear")])
+def test_other_kernels_order_rows_as_the_euclidean_distance(metric):
+    X = make_rows("5 features", np.float32)
+    queries = make_queries(X)
+    check_search(Leaves(X, 4), queries, 30, squared_distances(queries, X), metric)

@@ -1,0 +1,299 @@
+"""The covering in rounds against one row after the other, as in equations 12 and 14."""
+
+import numpy as np
+import pytest
+
+from daskls.partition import cover
+from daskls.partition.cover import Cover, n_ranked_rows, order_rows, row_keys
+
+FIRST_NUMBER = 2**33
+
+
+def nearest_places(X, numbers, k):
+    """Return the places of each row's k nearest rows, by (squared distance, row number)."""
+    lists = []
+    for row in X:
+        distances = ((X - row) ** 2).sum(axis=1)
+        lists.append(np.lexsort((numbers, distances))[:k])
+    return np.array(lists)
+
+
+def cover_in_turn(order, numbers, lists):
+    """Take one row after the other; return the centers and, for each place, the owner.
+
+    Equation 12: the next row of the order that no center's list holds becomes a center. Equation
+    14: a row belongs to the center in whose list it ranks first, then to the smaller row number.
+    """
+    covered, centers = set(), []
+    for place in order.tolist():
+        if place not in covered:
+            centers.append(place)
+            covered.update(lists[place].tolist(), [place])
+    claims = {place: [] for place in range(len(order))}
+    for center, place in enumerate(centers):
+        for rank, row in enumerate(lists[place].tolist()):
+            claims[row].append((rank, numbers[place], center))
+    # A center that no list holds, not even its own, covers itself.
+    owner = [min(claims[p])[2] if claims[p] else centers.index(p) for p in range(len(order))]
+    return centers, owner
+
+
+def cover_in_rounds(order, numbers, lists, most=None):
+    """Return the covering, and the sizes of its rounds."""
+    state, sizes = Cover(order, lists.shape[1]), []
+    while len(places := state.next_round()[:most]):
+        assert (state.owner[places] == -1).all(), "covered rows need no search"
+        sizes.append(len(places))
+        state.take_round(places, numbers[places], lists[places])
+    assert (state.n_rounds, state.n_searched) == (len(sizes), sum(sizes))
+    assert state.n_covered == len(order)
+    return state, sizes
+
+
+def check_cover(order, numbers, lists, most=None):
+    """Same centers in the same order, and the same owners, as one row after the other."""
+    state, sizes = cover_in_rounds(order, numbers, lists, most)
+    centers, owner = cover_in_turn(order, numbers, lists)
+    assert state.centers == centers
+    np.testing.assert_array_equal(state.owner, owner)
+    return state, sizes
+
+
+def random_numbers(rng, n):
+    return FIRST_NUMBER + rng.permutation(n)
+
+
+def spread_rows(rng, n=500):
+    return rng.random((n, 2))
+
+
+def tied_rows(rng):
+    """A grid: many rows rank the same in several lists."""
+    return np.stack(np.meshgrid(np.arange(22.0), np.arange(22.0)), axis=-1).reshape(-1, 2)
+
+
+def repeated_rows(rng):
+    """Thirty rows, some repeated more often than a list is long."""
+    return rng.random((30, 2))[(30 * rng.random(500) ** 2).astype(int)]
+
+
+ROWS = {"spread": spread_rows, "tied": tied_rows, "repeated": repeated_rows}
+
+
+def problem(kind, n_assigned, seed=0):
+    """Return an order as a fit's, the numbers and the lists."""
+    rng = np.random.default_rng(seed)
+    X = ROWS[kind](rng)
+    numbers = random_numbers(rng, len(X))
+    by_number = np.argsort(numbers)
+    order = order_rows(numbers, seed, numbers[by_number], X[by_number], 40)
+    return order, numbers, nearest_places(X, numbers, n_assigned)
+
+
+@pytest.mark.parametrize("first_round", [1, 2, 64, 1000])
+@pytest.mark.parametrize("n_assigned", [1, 2, 10, 60])
+@pytest.mark.parametrize("kind", ROWS)
+def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_round, monkeypatch):
+    monkeypatch.setattr(cover, "FIRST_ROUND", first_round)
+    order, numbers, lists = problem(kind, n_assigned)
+    state, sizes = check_cover(order, numbers, lists)
+    assert sizes[0] == min(first_round, len(order))
+    # A center covers its list and, where equal rows have filled that, itself.
+    assert len(order) / (n_assigned + 1) <= len(state.centers) <= len(order)
+    if n_assigned == 1 and kind != "repeated":
+        assert len(state.centers) == len(order)
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_rounds_that_were_cut_short(most):
+    order, numbers, lists = problem("spread", 10)
+    _, sizes = check_cover(order, numbers, lists, most)
+    assert max(sizes) == most
+
+
+def test_all_rows_in_one_list():
+    order, numbers, lists = problem("spread", 500)
+    state, _ = check_cover(order, numbers, lists)
+    assert state.centers == [order[0]]
+
+
+def test_more_equal_rows_than_a_list_holds():
+    """A list then holds the rows of the smallest numbers: others cover themselves alone."""
+    numbers = np.array([40, 10, 30, 20, 50])
+    lists = nearest_places(np.zeros((5, 2)), numbers, 2)
+    assert lists.tolist() == [[1, 3]] * 5
+    state, _ = check_cover(np.array([4, 3, 0, 1, 2]), numbers, lists)
+    assert state.centers == [4, 0, 2]
+    # Rows 10 and 20 rank the same in all three lists: the center of the smallest number is 30.
+    assert state.owner.tolist() == [1, 2, 2, 2, 0]
+
+
+def test_a_center_that_ranks_in_a_later_centers_list_belongs_to_it():
+    """Place 0 is not in its own list; place 2's holds it."""
+    lists = np.array([[1, 3], [1, 3], [2, 0], [3, 1]])
+    state, _ = check_cover(np.array([0, 2, 1, 3]), np.arange(4), lists)
+    assert state.centers == [0, 2]
+    assert state.owner.tolist() == [1, 0, 1, 0]
+
+
+def test_the_smallest_rank_wins_whichever_center_came_first():
+    # Row 1 ranks second for center 0 and third for center 3; row 2 the other way round.
+    lists = np.array([[0, 1, 2], [1, 0, 2], [2, 3, 1], [3, 2, 1]])
+    for order in ([0, 3, 1, 2], [3, 0, 1, 2]):
+        state, _ = check_cover(np.array(order), np.arange(4), lists)
+        owners = [state.centers[i] for i in state.owner]
+        assert owners == [0, 0, 3, 3]
+
+
+def test_equal_ranks_go_to_the_smaller_number_whichever_center_came_first():
+    lists = np.array([[0, 1], [1, 0], [2, 1]])
+    for numbers, expected in (([5, 6, 7], 0), ([7, 6, 5], 2)):
+        for order in ([0, 2, 1], [2, 0, 1]):
+            state, _ = check_cover(np.array(order), np.array(numbers), lists)
+            assert state.centers[state.owner[1]] == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_lists_over_many_rows(seed, monkeypatch):
+    """Orders of which a round looks at pieces; lists that no geometry has made."""
+    rng = np.random.default_rng(seed)
+    n, k = 12_000, (3, 20)[seed % 2]
+    monkeypatch.setattr(cover, "FIRST_ROUND", (1, 16, 500)[seed % 3])
+    monkeypatch.setattr(cover, "MAX_ROUND", 700)
+    if seed < 3:
+        steps = np.r_[0, rng.choice(np.arange(1, 400), k - 1, replace=False)]
+        lists = (np.arange(n)[:, None] + steps) % n
+    else:
+        lists = np.array([rng.choice(n, k, replace=False) for _ in range(n)], np.int32)
+        lists[:, 0] = np.where((lists == np.arange(n)[:, None]).any(axis=1), lists[:, 0], range(n))
+    # One half of the rows comes after the other.
+    order = np.argsort(np.arange(n) // 6000 + 0.5 * rng.random(n), kind="stable")
+    _, sizes = check_cover(order, random_numbers(rng, n), lists)
+    assert len(set(sizes)) > 1
+    assert max(sizes) <= 700
+
+
+def test_rounds_grow_while_few_rows_are_covered_in_them_and_shrink_again(monkeypatch):
+    monkeypatch.setattr(cover, "FIRST_ROUND", 4)
+    monkeypatch.setattr(cover, "MAX_ROUND", 64)
+    n = 2000
+    state, sizes = Cover(np.arange(n), 10), []
+    for turn in range(12):
+        places = state.next_round()
+        sizes.append(len(places))
+        # Each row covers itself alone; from the sixth round on the ten that begin with it.
+        lists = places[:, None] + np.arange(1 if turn < 6 else 10)
+        state.take_round(places, places, np.minimum(lists, n - 1))
+    assert sizes == [4, 8, 16, 32, 64, 64, 64, 32, 16, 8, 4, 4]
+
+
+def test_a_round_that_covers_some_of_its_rows_keeps_its_size(monkeypatch):
+    monkeypatch.setattr(cover, "FIRST_ROUND", 10)
+    state, sizes = Cover(np.arange(200), 3), []
+    for _ in range(5):
+        places = state.next_round()
+        sizes.append(len(places))
+        # The first row of a round covers two others of it: a fifth.
+        lists = np.tile(places[:, None], 3)
+        lists[0] = places[:3]
+        lists[1:, 1:] = [198, 199]
+        state.take_round(places, places, lists)
+    assert sizes == [10] * 5
+
+
+# The order
+
+
+def sampled_rows(seed=0, n=700, s=300, d=3):
+    """Return (numbers of all places, numbers of sampled rows, their features)."""
+    rng = np.random.default_rng(seed)
+    numbers = random_numbers(rng, n)
+    sampled = np.sort(rng.choice(numbers, s, replace=False))
+    return numbers, sampled, rng.normal(size=(s, d))
+
+
+@pytest.mark.parametrize("n_ranked", [1, 50, 300])
+def test_the_order_is_a_permutation(n_ranked):
+    numbers, sampled, X = sampled_rows()
+    order = order_rows(numbers, 3, sampled, X, n_ranked)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(numbers)))
+
+
+@pytest.mark.parametrize("n_ranked", [1, 50, 300])
+def test_it_begins_with_a_farthest_first_traversal_of_the_smallest_keys(n_ranked):
+    numbers, sampled, X = sampled_rows()
+    first = numbers[order_rows(numbers, 3, sampled, X, n_ranked)][:n_ranked]
+    by_key = sampled[np.argsort(row_keys(sampled, 3))]
+    assert first[0] == by_key[0]
+    assert set(first) == set(by_key[:n_ranked])
+    rows = X[np.searchsorted(sampled, first)]
+    for i in range(1, n_ranked):
+        steps = rows[i:, None] - rows[None, :i]
+        to_those_before = np.linalg.norm(steps, axis=2).min(axis=1)
+        assert to_those_before.argmax() == 0
+
+
+def test_all_other_rows_come_by_their_keys():
+    numbers, sampled, X = sampled_rows()
+    rest = numbers[order_rows(numbers, 3, sampled, X, 50)][50:]
+    keys = row_keys(rest, 3)
+    assert (keys[1:] > keys[:-1]).all()
+
+
+def test_equal_sampled_rows_are_ranked_too():
+    numbers, sampled, X = sampled_rows()
+    X[:] = X[0]
+    order = order_rows(numbers, 3, sampled, X, 50)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(numbers)))
+    # Ties go to the smaller key.
+    keys = row_keys(numbers[order][:50], 3)
+    assert (keys[1:] > keys[:-1]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_does_not_depend_on_the_places(seed):
+    numbers, sampled, X = sampled_rows(seed)
+    expected = numbers[order_rows(numbers, 3, sampled, X, 100)]
+    moved = np.random.default_rng(seed + 10).permutation(numbers)
+    np.testing.assert_array_equal(moved[order_rows(moved, 3, sampled, X, 100)], expected)
+
+
+def test_the_seed_decides_the_order():
+    numbers, sampled, X = sampled_rows()
+    one, same, other = (order_rows(numbers, seed, sampled, X, 50) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one, same)
+    assert (one[:50] != other[:50]).mean() > 0.9
+    assert (one[50:] != other[50:]).mean() > 0.9
+
+
+def test_keys_do_not_collide_and_change_with_the_seed():
+    numbers = np.arange(10**6)
+    keys = row_keys(numbers, 0)
+    other = row_keys(numbers, 1)
+    for own in (keys, other):
+        assert (np.diff(np.sort(own)) > 0).all()
+    assert (keys != other).all()
+    # As if shuffled, and shuffled anew: nothing is left of the order before.
+    ranks, other_ranks = (np.argsort(np.argsort(k[:100_000])) for k in (keys, other))
+    assert abs(np.corrcoef(ranks, np.arange(100_000))[0, 1]) < 0.02
+    assert abs(np.corrcoef(ranks, other_ranks)[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize("seed", [0, 5, 2**31, 2**70])
+def test_a_key_depends_on_its_own_number_alone(seed):
+    numbers = np.array([7, 2**40, 0, 2**62])
+    keys = row_keys(numbers, seed)
+    assert keys.dtype == np.uint64
+    assert len(set(keys.tolist())) == 4
+    for number, key in zip(numbers, keys, strict=True):
+        assert row_keys(np.array([number]), seed) == key
+
+
+@pytest.mark.parametrize("n_rows", [1, 10, 5000, 10**6, 10**9])
+@pytest.mark.parametrize("n_assigned", [1, 7, 500, 10**6])
+def test_the_number_of_ranked_rows(n_rows, n_assigned):
+    ranked = n_ranked_rows(n_rows, n_assigned)
+    assert 1 <= ranked <= min(n_rows, cover.MAX_RANKED)
+    # A few for each center that is expected, as long as that is allowed.
+    expected = cover.RANKED_PER_CENTER * n_rows // n_assigned
+    assert ranked == max(1, min(expected, n_rows, cover.MAX_RANKED))

@@ -1,0 +1,378 @@
+"""Models of neighborhoods and the errors of their candidates against scikit-learn's SVC."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist, squareform
+from sklearn.svm import SVC
+
+from daskls.kernels.decision import decide_pairs
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers import neighborhood
+from daskls.solvers.evaluate import cell_scores
+from daskls.solvers.folds import deal_folds
+from daskls.solvers.neighborhood import fit_neighborhood, grid_errors, sampled_pairs, width_gammas
+
+SEED = (7, 3, 3)
+REPORT = CellReport(5, 2, 0, 0, 0.0, n_read=9)
+TIGHT = 1e-7
+
+
+def neighborhood_of(n_classes, seed=0, m=48, d=2):
+    """Return rows far from 0, nearest to their first one first, and noisy codes 1, 3, ..."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, d))
+    X = X[np.argsort(np.linalg.norm(X - X[0], axis=1))]
+    angle = np.arctan2(X[:, 1], X[:, 0]) + 0.5 * rng.normal(size=m)
+    codes = np.floor(angle / (2 * np.pi) * n_classes).astype(int) % n_classes
+    return X + 3.0, 2 * codes + 1
+
+
+def spec_of(**options):
+    return SolverSpec(
+        **{
+            "tol": TIGHT,
+            "cv": 3,
+            "search": "full",
+            "refit": "cell",
+            "fit_intercept": True,
+            "clipped_gap": False,
+            **options,
+        }
+    )
+
+
+def fit(X, codes, weights=None, n_inner=None, percentiles=None, at_origin=False, **options):
+    weights = np.ones(len(X)) if weights is None else weights
+    n_inner = len(X) // 2 if n_inner is None else n_inner
+    return fit_neighborhood(
+        X, codes, weights, n_inner, spec_of(**options), percentiles, REPORT, SEED,
+        at_origin=at_origin,
+    )  # fmt: skip
+
+
+def errors_of(X, codes, weights=None, n_inner=None, percentiles=None, at_origin=False, **options):
+    weights = np.ones(len(X)) if weights is None else weights
+    n_inner = len(X) // 2 if n_inner is None else n_inner
+    return grid_errors(
+        X, codes, weights, n_inner, spec_of(**options), percentiles, SEED, at_origin=at_origin
+    )
+
+
+def queries_around(X, n=20):
+    return X.mean(axis=0) + 1.5 * np.random.default_rng(99).normal(size=(n, X.shape[1]))
+
+
+def decisions_of(peer, X_query):
+    """Return an SVC's decision of every pair, positive for the second class."""
+    values = peer.decision_function(X_query)
+    # scikit-learn's binary decision speaks for the second class, its one-vs-one ones for the first.
+    return values[:, None] if values.ndim == 1 else -values
+
+
+def check_decisions(model, peer, X_query):
+    expected = decisions_of(peer, X_query)
+    assert np.abs(expected).max() > 0.5
+    np.testing.assert_allclose(decide_pairs(model, X_query), expected, atol=1e-3)
+
+
+# One candidate
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("kernel", "at_origin"), [("rbf", False), ("linear", False), ("poly", True), ("rbf", True)]
+)
+def test_one_candidate_equals_svc(kernel, at_origin, n_classes, weighted):
+    X, codes = neighborhood_of(n_classes)
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, len(X)) if weighted else None
+    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0}
+    C, gamma = (0.5, 0.1) if kernel == "poly" else (2.0, 0.4)
+    model = fit(X, codes, weights, at_origin=at_origin, C=(C,), gamma=(gamma,), **parameters)
+    # The rows as they are: only "poly" kernels depend on the origin.
+    peer = SVC(C=C, gamma=gamma, tol=1e-9, decision_function_shape="ovo", **parameters)
+    check_decisions(model, peer.fit(X, codes, weights), queries_around(X))
+    assert np.abs(model.intercepts).max() > 1e-2
+    if weighted:
+        with pytest.raises(AssertionError):
+            check_decisions(model, peer.fit(X, codes), queries_around(X))
+    if at_origin:
+        np.testing.assert_array_equal(model.center, 0.0)
+
+
+def test_poly_around_the_mean_is_another_kernel():
+    X, codes = neighborhood_of(2)
+    options = {"kernel": "poly", "degree": 2, "coef0": 1.0}
+    model = fit(X, codes, C=(0.5,), gamma=(0.1,), **options)
+    center = X.mean(axis=0)
+    peer = SVC(C=0.5, gamma=0.1, tol=1e-9, **options).fit(X - center, codes)
+    X_query = queries_around(X)
+    np.testing.assert_allclose(
+        cell_scores(model, X_query), peer.decision_function(X_query - center), atol=1e-3
+    )
+    raw = SVC(C=0.5, gamma=0.1, tol=1e-9, **options).fit(X, codes)
+    assert np.abs(cell_scores(model, X_query) - raw.decision_function(X_query)).max() > 1e-2
+
+
+def test_the_report():
+    X, codes = neighborhood_of(3)
+    report = fit(X, codes, C=(2.0,), gamma=(0.4,)).report
+    assert (report.cell, report.leaf, report.n_read) == (5, 2, 9)
+    assert (report.n_rows, report.n_classes, report.C) == (48, 3, 2.0)
+    assert report.gamma == pytest.approx(0.4, rel=1e-12)
+    # Nothing was judged: one solve a pair.
+    assert report.n_trained == 3
+    assert np.isnan(report.validation_error)
+    assert report.n_at_limit == 0
+
+
+def test_how_many_rows_are_inner_does_not_matter_to_one_candidate():
+    X, codes = neighborhood_of(2)
+    one, other = (fit(X, codes, n_inner=n, C=(2.0,), gamma=(0.4,)) for n in (1, 40))
+    np.testing.assert_array_equal(one.coef, other.coef)
+
+
+# Models without training
+
+
+@pytest.mark.parametrize("percentiles", [None, (90.0, 10.0)])
+def test_unanimous_rows_give_a_constant(percentiles):
+    X, _ = neighborhood_of(2)
+    codes = np.full(len(X), 5)
+    model = fit(X, codes, percentiles=percentiles, C=(1.0, 4.0), gamma=(0.4,))
+    assert model.classes.tolist() == [5]
+    assert (len(model.rows), model.report.n_trained, model.report.n_rows) == (0, 0, len(X))
+    errors = errors_of(X, codes, percentiles=percentiles, C=(1.0, 4.0), gamma=(0.4,))
+    np.testing.assert_array_equal(errors, np.zeros((2 if percentiles else 1, 2)))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("at_origin", [False, True])
+def test_equal_rows_answer_the_class_of_the_largest_weight(kernel, at_origin):
+    X = np.full((9, 3), 0.1)
+    codes = np.array([1, 1, 4, 4, 4, 4, 8, 8, 8])
+    options = {"kernel": kernel, "at_origin": at_origin, "C": (1.0,), "gamma": (0.4,)}
+    assert answers(fit(X, codes, **options), X) == {4}
+    weights = np.array([4, 5, 1, 1, 1, 1, 1, 1, 1.0])
+    assert answers(fit(X, codes, weights, **options), X) == {1}
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_equal_rows_far_from_the_origin(kernel, size):
+    """Around the origin, a kernel of equal rows is a constant of any size."""
+    rng = np.random.default_rng(0)
+    for n_larger in range(9, 17):
+        X = np.full((16, 3), size * rng.uniform(0.5, 2.0))
+        codes = rng.permutation(np.repeat([4, 1], [n_larger, 16 - n_larger]))
+        options = {"kernel": kernel, "at_origin": True, "C": (10.0,), "gamma": (1.0,)}
+        assert answers(fit(X, codes, **options), X) == {4}
+
+
+def answers(model, X):
+    """Return the classes that a model answers to some rows."""
+    if len(model.classes) == 1:
+        return set(model.classes.tolist())
+    scores = cell_scores(model, X)
+    places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    return set(model.classes[places].tolist())
+
+
+def test_equal_rows_have_the_error_of_the_majority():
+    X = np.full((10, 2), 0.3)
+    codes = np.array([1, 4, 4, 1, 4, 1, 1, 1, 1, 1])
+    options = {"percentiles": (90.0, 50.0, 1.0), "C": (1.0, 4.0)}
+    # Class 1 is the larger one of all rows; three of the first five are not of it.
+    np.testing.assert_allclose(errors_of(X, codes, n_inner=5, **options), np.full((3, 2), 0.6))
+    weights = np.array([1, 1, 2, 1, 3, 1, 1, 1, 1, 1.0])
+    np.testing.assert_allclose(errors_of(X, codes, weights, 5, **options), np.full((3, 2), 0.75))
+    assert fit(X, codes, n_inner=5, **options).classes.tolist() == [1]
+
+
+# Errors of candidates
+
+
+def errors_in_turn(X, codes, weights, n_inner, gammas, costs, cv=3, **parameters):
+    """Train an SVC on all rows but one inner fold's, candidate by candidate; judge that fold.
+
+    Returns
+    -------
+    errors : array (n_gammas, n_costs)
+    closest : float. The smallest absolute decision that they rest on.
+    """
+    folds = np.full(len(X), -1)
+    folds[:n_inner] = deal_folds(codes[:n_inner], cv, SEED)
+    errors, closest = np.empty((len(gammas), len(costs))), np.inf
+    for g, i in np.ndindex(errors.shape):
+        peer = SVC(C=costs[i], gamma=gammas[g], tol=1e-8, **parameters)
+        peer.decision_function_shape = "ovo"
+        own = []
+        for fold in np.unique(folds[folds >= 0]):
+            held, kept = folds == fold, folds != fold
+            if len(np.unique(codes[kept])) == 1:
+                answered = np.full(held.sum(), codes[kept][0])
+            else:
+                peer.fit(X[kept], codes[kept], weights[kept])
+                closest = min(closest, np.abs(decisions_of(peer, X[held])).min())
+                peer.decision_function_shape = "ovr"
+                scores = peer.decision_function(X[held])
+                peer.decision_function_shape = "ovo"
+                place = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+                answered = peer.classes_[place]
+            own.append(np.average(answered != codes[held], weights=weights[held]))
+        errors[g, i] = np.mean(own)
+    return errors, closest
+
+
+def check_errors(X, codes, weights, n_inner, gammas, costs, percentiles=None, **parameters):
+    """Every candidate's error is that of training SVCs in turn; return them."""
+    weights = np.ones(len(X)) if weights is None else weights
+    expected, closest = errors_in_turn(X, codes, weights, n_inner, gammas, costs, **parameters)
+    # The data is such that no error rests on a decision that rounding could turn.
+    assert closest > 1e-4
+    options = {"gamma": tuple(gammas)} if percentiles is None else {"percentiles": percentiles}
+    at_origin = parameters.get("kernel") == "poly"
+    errors = errors_of(
+        X, codes, weights, n_inner, at_origin=at_origin, C=tuple(costs), **options, **parameters
+    )
+    assert errors.shape == expected.shape
+    np.testing.assert_allclose(errors, expected, rtol=1e-6, atol=1e-12)
+    return errors
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_of_a_grid(n_classes, weighted):
+    X, codes = neighborhood_of(n_classes, seed=10)
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, len(X)) if weighted else None
+    errors = check_errors(X, codes, weights, 20, (0.05, 1.0), (0.3, 3.0, 20.0))
+    assert len(set(errors.ravel().tolist())) > 1
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_errors_of_other_kernels(kernel):
+    X, codes = neighborhood_of(2, seed=4)
+    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0}
+    errors = check_errors(X, codes, None, 20, (0.1,), (0.01, 2.0), **parameters)
+    assert len(set(errors.ravel().tolist())) > 1
+
+
+def test_candidates_come_widest_first_and_smallest_C_first():
+    X, codes = neighborhood_of(2, seed=3)
+    errors = errors_of(X, codes, gamma=(1.0, 0.05), C=(3.0, 20.0, 0.3))
+    sorted_ones = errors_of(X, codes, gamma=(0.05, 1.0), C=(0.3, 3.0, 20.0))
+    np.testing.assert_array_equal(errors, sorted_ones)
+    assert len(set(errors.ravel().tolist())) > 1
+
+
+def test_errors_of_widths_from_the_distances():
+    X, codes = neighborhood_of(2, seed=5)
+    percentiles = (90.0, 50.0, 1.0)
+    gammas = np.percentile(pdist(X), percentiles) ** -2.0
+    errors = check_errors(X, codes, None, 24, gammas, (0.5, 4.0), percentiles)
+    assert len(set(errors.ravel().tolist())) > 1
+
+
+@pytest.mark.parametrize("n_inner", [1, 2, 4])
+def test_fewer_inner_rows_than_folds(n_inner):
+    X, codes = neighborhood_of(2, seed=1, m=40)
+    codes[0] = 4 - codes[0]
+    errors = check_errors(X, codes, None, n_inner, (0.4,), (1.0, 10.0), cv=5)
+    assert errors.max() >= 1 / n_inner
+
+
+def test_inner_rows_of_one_class():
+    X, codes = neighborhood_of(1)
+    codes[:8] = 3
+    errors = check_errors(X, codes, None, 8, (0.05, 2.0), (0.1, 10.0))
+    # The rows outside surround them: where these weigh more, all are answered like those.
+    assert errors.min() < errors.max() == 1
+
+
+@pytest.mark.parametrize("row", [3, 30], ids=["inner", "outer"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_class_of_one_row(n_classes, row):
+    X, codes = neighborhood_of(max(n_classes - 1, 1), seed=2)
+    codes[row] = 9
+    if n_classes == 2:
+        errors = check_errors(X, codes, None, 20, (0.4, 3.0), (1.0, 10.0))
+        # Where the one row is held out, nothing speaks for its class.
+        assert (errors.min() > 0) == (row < 20)
+    else:
+        check_errors(X, codes, None, 20, (0.4, 3.0), (1.0, 10.0))
+    model = fit(X, codes, n_inner=20, C=(1.0, 10.0), gamma=(0.4, 3.0))
+    assert len(model.classes) == n_classes
+    assert model.classes[-1] == 9
+
+
+# The choice among candidates
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_best_candidate_is_trained_on_all_rows(n_classes):
+    X, codes = neighborhood_of(n_classes, seed=6)
+    percentiles, costs = (90.0, 30.0, 5.0), (0.1, 1.0, 10.0)
+    errors = errors_of(X, codes, percentiles=percentiles, C=costs)
+    g, i = np.unravel_index(errors.argmin(), errors.shape)
+    model = fit(X, codes, percentiles=percentiles, C=costs)
+    gamma = np.percentile(pdist(X), percentiles[g]) ** -2.0
+    assert (model.report.C, model.report.gamma) == (costs[i], pytest.approx(gamma, rel=1e-5))
+    assert model.report.validation_error == errors[g, i] < errors.max()
+    peer = SVC(C=costs[i], gamma=gamma, tol=1e-9, decision_function_shape="ovo").fit(X, codes)
+    check_decisions(model, peer, queries_around(X))
+
+
+def test_ties_go_to_the_widest_and_then_to_the_smallest_C():
+    X = np.r_[np.linspace(-3, -2, 10), np.linspace(2, 3, 10)][:, None]
+    codes = np.repeat([0, 1], 10)
+    mixed = np.random.default_rng(0).permutation(20)
+    report = fit(X[mixed], codes[mixed], gamma=(1.0, 0.1, 0.4), C=(4.0, 1.0, 2.0)).report
+    assert report.validation_error == 0
+    assert (report.gamma, report.C) == (pytest.approx(0.1), 1.0)
+
+
+@pytest.mark.parametrize("d", [5, 54, 300])
+def test_copies_of_rows_do_not_make_a_width_of_rounding_error(d):
+    """Equal rows are at a distance of 0, also where it comes from expanded squares."""
+    X = np.tile(np.random.default_rng(2).normal(size=(12, d)), (4, 1))
+    codes = np.tile(np.r_[np.full(6, 1), np.full(6, 3)], 4)
+    distances = pdist(X)
+    assert np.percentile(distances, 1.0) == 0
+    report = fit(X, codes, percentiles=(1.0,), C=(1.0,)).report
+    smallest = distances[distances > 1e-6].min()
+    assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
+
+
+def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
+    """Folds put the rows in another order; the widths must not depend on it."""
+    monkeypatch.setattr(neighborhood, "MAX_PAIRS", 120)
+    X, codes = neighborhood_of(2, seed=7, m=40)
+    squared = squareform(pdist(X)) ** 2
+    assert len(sampled_pairs(40, SEED)[0]) == 120
+    expected = width_gammas(squared, (60.0,), SEED)
+    for costs in ((1.0,), (1.0, 2.0)):
+        report = fit(X, codes, percentiles=(60.0,), C=costs).report
+        assert report.gamma == pytest.approx(expected[0], rel=1e-5)
+
+
+def test_the_seed_decides_the_folds():
+    X, codes = neighborhood_of(2, seed=8)
+    grid = {"gamma": (0.3, 3.0), "C": (1.0, 5.0)}
+    arguments = X, codes, np.ones(len(X)), 24, spec_of(**grid), None
+    one, same, other = (grid_errors(*arguments, seed) for seed in (SEED, SEED, (7, 4, 3)))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+def test_arguments_are_left_alone_and_the_model_is_the_same_again():
+    X, codes = neighborhood_of(3, seed=9)
+    weights = np.linspace(0.5, 1.0, len(X))
+    copies = X.copy(), codes.copy(), weights.copy()
+    models = [
+        fit(X, codes, weights, percentiles=(90.0, 10.0), C=(1.0, 4.0), tol=1e-3) for _ in range(2)
+    ]
+    for array, copy in zip((X, codes, weights), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    np.testing.assert_array_equal(models[0].rows, models[1].rows)
+    np.testing.assert_array_equal(models[0].coef, models[1].coef)
+    np.testing.assert_array_equal(models[0].intercepts, models[1].intercepts)

@@ -1,0 +1,80 @@
+"""The widths of a neighborhood: percentiles of its distances, or of a sample of them."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist, squareform
+
+from daskls.solvers import neighborhood
+from daskls.solvers.neighborhood import sampled_pairs, width_gammas
+
+SEED = (7, 3, 3)
+
+
+def rows_of(m, d):
+    return np.random.default_rng(3).normal(size=(m, d)) + 3.0
+
+
+def test_widths_are_percentiles_of_the_distances():
+    X = rows_of(60, 3)
+    percentiles = (100.0, 90.0, 50.0, 33.3, 10.0, 1.0, 0.0)
+    gammas = width_gammas(squareform(pdist(X)) ** 2, percentiles, SEED)
+    expected = np.percentile(pdist(X), percentiles)
+    np.testing.assert_allclose(gammas, expected**-2.0, rtol=1e-10)
+    assert list(gammas) == sorted(gammas), "widest first"
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_widths_of_few_rows(m):
+    X = rows_of(m, 2)
+    gammas = width_gammas(squareform(pdist(X)) ** 2, (90.0, 50.0, 1.0), SEED)
+    np.testing.assert_allclose(gammas, np.percentile(pdist(X), (90, 50, 1)) ** -2.0, rtol=1e-10)
+
+
+def test_a_width_of_zero_becomes_the_smallest_positive_distance():
+    X = np.repeat(np.array([[0.0], [1.0], [1.25], [9.0]]), [30, 2, 1, 1], axis=0)
+    squared = squareform(pdist(X)) ** 2
+    assert np.percentile(pdist(X), 50) == 0
+    gammas = width_gammas(squared, (95.0, 50.0, 1.0), SEED)
+    assert gammas[0] == pytest.approx(np.percentile(pdist(X), 95) ** -2.0)
+    np.testing.assert_allclose(gammas[1:], 0.25**-2.0)
+
+
+def test_widths_of_a_sample_of_the_pairs(monkeypatch):
+    X = rows_of(400, 4)
+    squared = squareform(pdist(X)) ** 2
+    monkeypatch.setattr(neighborhood, "MAX_PAIRS", 8000)
+    gammas = width_gammas(squared, (90.0, 50.0, 10.0), SEED)
+    expected = np.percentile(pdist(X), (90, 50, 10)) ** -2.0
+    np.testing.assert_allclose(gammas, expected, rtol=0.1)
+    assert not np.allclose(gammas, expected, rtol=1e-9)
+    assert gammas == width_gammas(squared, (90.0, 50.0, 10.0), SEED)
+    assert gammas != width_gammas(squared, (90.0, 50.0, 10.0), (7, 4, 3))
+
+
+@pytest.mark.parametrize("m", [2, 3, 447, 448, 449, 1000, 1001, 20_000])
+def test_sampled_pairs_are_distinct(m):
+    first, second = sampled_pairs(m, SEED)
+    assert len(first) == len(second) <= neighborhood.MAX_PAIRS
+    assert len(first) == m * (m - 1) // 2 or len(first) > 0.75 * neighborhood.MAX_PAIRS
+    assert (first != second).all()
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    assert low.min() >= 0
+    assert high.max() < m
+    assert len(np.unique(low * m + high)) == len(first)
+    # Every row takes part as often as any other.
+    assert np.ptp(np.bincount(np.r_[first, second], minlength=m)) == 0
+
+
+@pytest.mark.parametrize("m", [5, 6])
+def test_sampled_pairs_where_strides_go_half_around(m, monkeypatch):
+    monkeypatch.setattr(neighborhood, "MAX_PAIRS", m * (m - 1) // 2 - 1)
+    first, second = sampled_pairs(m, SEED)
+    pairs = {frozenset(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)}
+    assert len(pairs) == len(first) == {5: 5, 6: 12}[m]
+    assert all(len(pair) == 2 for pair in pairs)
+
+
+def test_the_seed_decides_which_pairs_are_sampled():
+    one, same, other = (sampled_pairs(2000, seed)[1] for seed in ((1, 2), (1, 2), (1, 3)))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
