@@ -101,16 +101,22 @@ def peer_gamma(X: np.ndarray) -> float:
     return float(np.percentile(distances[distances > 0], 2) ** -2)
 
 
-def measure(name: str, n: int, folder: Path) -> Iterator[Record]:
+def measure(name: str, method: str, n: int, folder: Path) -> Record:
     train = folder / f"{name}-{n}.zarr"
     test = folder / f"{name}-test.zarr"
     for path, rows, seed in ((train, n, 0), (test, N_TEST, 1)):
         if not path.exists():
             write(name, path, rows, random_state=seed)
-    yield lambda: falk(train, test, n), "FalkSVC"
-    if n <= SVC_ROWS:
-        yield lambda: peer("SVC", train, test, n), "SVC"
-    yield lambda: peer("HistGradientBoosting", train, test, n), "HistGradientBoosting"
+    found = falk(train, test, n) if method == "FalkSVC" else peer(method, train, test, n)
+    return {"set": name, **found}
+
+
+def wanted(rows: list[int]) -> Iterator[tuple[str, str, int]]:
+    """Yield (set, method, rows); the peers last, for this process keeps what they hold."""
+    for method in ("FalkSVC", "SVC", "HistGradientBoosting"):
+        for n in rows if method != "SVC" else [r for r in rows if r <= SVC_ROWS]:
+            for name in SETS:
+                yield name, method, n
 
 
 COLUMNS: list[Column] = [
@@ -173,11 +179,9 @@ def main() -> None:
     ):
         X = np.random.default_rng(0).random((2000, 2))
         FalkSVC(100).fit(X, X[:, 0] > 0.5).predict(X)
-        for n in args.rows:
-            for name in SETS:
-                for run, method in measure(name, n, Path(folder)):
-                    if journal.find(set=name, method=method, rows=n) is None:
-                        print(journal.add({"set": name, **run()}), flush=True)
+        for name, method, n in wanted(args.rows):
+            if journal.find(set=name, method=method, rows=n) is None:
+                print(journal.add(measure(name, method, n, Path(folder))), flush=True)
     records = sorted(journal.records, key=lambda r: (r["set"], r["method"], r["rows"]))
     text = (
         f"# FaLK-SVM against the number of rows\n\n{machine()}\n\n"

@@ -292,6 +292,7 @@ class LeafRows:
     cell_ptr : int64 array, shape (c + 1,). Cell i owns rows cell_ptr[i] to cell_ptr[i + 1] - 1.
     cells : Regions, one a cell
     first_place : int. The place of the first row among the rows of all leaves.
+    kept : int array, shape (m,), or None. Which rows of the leaf these are, if not all of them.
     """
 
     X: FloatArray
@@ -301,3 +302,25 @@ class LeafRows:
     cell_ptr: IntArray
     cells: Regions
     first_place: int
+    kept: IntArray | None = None
+
+    @property
+    def places(self) -> IntArray:
+        """The place of each row among the rows of all leaves, int64 (m,)."""
+        own = np.arange(len(self.numbers)) if self.kept is None else self.kept
+        return own + self.first_place
+
+    def only(self, mask: IntArray) -> "LeafRows":
+        """Return some of the rows; the bounds of their cells hold for fewer rows, too."""
+        kept = np.flatnonzero(mask)
+        ptr = np.r_[0, np.cumsum(mask)][self.cell_ptr]
+        return LeafRows(
+            self.X[kept],
+            self.codes[kept],
+            self.weights[kept],
+            self.numbers[kept],
+            ptr,
+            self.cells,
+            self.first_place,
+            kept,
+        )

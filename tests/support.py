@@ -260,6 +260,9 @@ SPIED = {
     "rows written": ("daskls.store.exchange:Exchange", "write_block", "written block"),
     "cell": ("daskls.graph.train", "fit_cell", "cell"),
     "bundle written": ("daskls.graph.train", "write_bundle", "written bundle"),
+    "leaves written": ("daskls.graph.gather", "write_leaves", "written bundle"),
+    "centers written": ("daskls.graph.neighborhoods", "write_bundle", "written bundle"),
+    "search": ("daskls.graph.cover", "find_nearest", "search"),
 }
 
 
@@ -273,6 +276,8 @@ def call_name(kind, args, kwargs):
         return f"{args[0].first_leaf:06d}-{args[0].last_leaf:06d}"
     if kind == "cell":
         return f"{args[4].leaf}-{args[4].cell}"
+    if kind == "search":
+        return len(args[0])
     return args[1]
 
 

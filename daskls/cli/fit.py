@@ -41,6 +41,7 @@ class Selection(StrEnum):
     """Where the parameters of neighborhoods are chosen."""
 
     LOCAL = "local"
+    GRID = "grid"
     EACH = "each"
 
 
@@ -99,7 +100,9 @@ def fit(
     ] = Assign.POINT,
     selection: Annotated[
         Selection | None,
-        typer.Option(help="Choose k, C and the width on a few neighborhoods, or C and it on each."),
+        typer.Option(
+            help="Choose k, C and width on a few neighborhoods, on all, or C and width on each."
+        ),
     ] = None,
     class_weight: Annotated[
         str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")

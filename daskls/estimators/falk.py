@@ -39,7 +39,7 @@ class FalkSVC(NeighborhoodClassifier):
     ----------
     n_neighbors : int, or sequence of int, default 1000
         k, the rows of a neighborhood; at most all rows there are. Several are candidates for
-        ``selection="local"``.
+        ``selection="local"`` and ``"grid"``.
     n_assigned : int or None
         k', the inner rows that a center covers: between 1 and k. None: half of k. Fewer cost more
         centers and follow the rows more closely.
@@ -47,10 +47,12 @@ class FalkSVC(NeighborhoodClassifier):
         Which center answers a query: that of its nearest training row (FaLK-SVM), the nearest one
         (FaLK-SVMc: faster, and the model need not hold the training rows), or the ``n_centers``
         nearest together: their decision functions, clipped to [-1, 1], are averaged (ours).
-    selection : "local", "each" or None, default None
+    selection : "local", "grid", "each" or None, default None
         None: C and gamma are single values. "local" (FaLK-SVMl): k, C and the width are chosen by
         cross-validation in the neighborhoods of ``n_selected`` rows drawn by seed, the folds drawn
-        from the k' inner rows. "each": C and the width are chosen so in every neighborhood.
+        from the k' inner rows. "grid": they are chosen by cross-validation of the whole method,
+        ``cv`` times as many neighborhoods for each k, all candidates on each: slow, but for k
+        reliable. "each": C and the width are chosen so in every neighborhood.
     n_centers : int, >= 1, default 3. Of "k_centers".
     kernel : "rbf", "linear" or "poly", default "rbf"
         ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``. For "poly" rows are
@@ -81,8 +83,8 @@ class FalkSVC(NeighborhoodClassifier):
     classes_ : array (n_classes,)
     n_features_in_ : int
     n_cells_ : int. Centers.
-    selected_ : dict or None. What "local" chose: n_neighbors, C, gamma, percentile, and the mean
-        error of every candidate as nested lists (k, width from large to small, C).
+    selected_ : dict or None. What "local" or "grid" chose: n_neighbors, C, gamma, percentile, and
+        the mean error of every candidate as nested lists (k, width from large to small, C).
     cover_ : dict. Rounds in which the centers were decided, and rows searched for it.
     stage_s_ : dict. Seconds of each stage that `fit` ran.
     fit_report_ : record array (n_cells_,). One row a center; ``n_read`` counts the leaves that its
@@ -116,7 +118,7 @@ class FalkSVC(NeighborhoodClassifier):
         **SVM_CONSTRAINTS,
         "n_assigned": [Interval(Integral, 1, None, closed="left"), None],
         "assign": [StrOptions({"point", "center", "k_centers"})],
-        "selection": [StrOptions({"local", "each"}), None],
+        "selection": [StrOptions({"local", "grid", "each"}), None],
         "n_centers": [Interval(Integral, 1, None, closed="left")],
         "percentiles": ["array-like"],
         "n_selected": [Interval(Integral, 1, None, closed="left")],
@@ -130,7 +132,7 @@ class FalkSVC(NeighborhoodClassifier):
         *,
         n_assigned: int | None = None,
         assign: Literal["point", "center", "k_centers"] = "point",
-        selection: Literal["local", "each"] | None = None,
+        selection: Literal["local", "grid", "each"] | None = None,
         n_centers: int = 3,
         kernel: Literal["rbf", "linear", "poly"] = "rbf",
         C: Candidates = None,
@@ -185,7 +187,7 @@ class FalkSVC(NeighborhoodClassifier):
                 f"n_assigned={self.n_assigned} is above n_neighbors={candidates[0]}; a center "
                 "covers only rows that it is trained on. Lower n_assigned, or raise n_neighbors."
             )
-        if len(candidates) > 1 and self.selection != "local":
+        if len(candidates) > 1 and self.selection not in ("local", "grid"):
             raise ParameterError(
                 f"n_neighbors has {len(candidates)} candidates, which selection="
                 f'{self.selection!r} cannot choose from; give one, or selection="local".'
@@ -204,7 +206,7 @@ class FalkSVC(NeighborhoodClassifier):
 
     @property
     def selected_(self) -> dict[str, Any] | None:
-        """What local selection chose, with the errors of all candidates; None without one."""
+        """What the selection chose, with the errors of all candidates; None without one."""
         check_is_fitted(self)
         selected: dict[str, Any] | None = Root.open(self._reader.path).attributes.get("selected")
         return selected

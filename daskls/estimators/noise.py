@@ -203,7 +203,7 @@ class FalkNoiseFilter(NoiseFilter):
         n_neighbors: int | Sequence[int] = 1000,
         *,
         n_assigned: int | None = None,
-        selection: Literal["local", "each"] | None = None,
+        selection: Literal["local", "grid", "each"] | None = None,
         kernel: Literal["rbf", "linear", "poly"] = "rbf",
         C: float | Sequence[float] | None = None,
         gamma: float | Sequence[float] | None = None,

@@ -17,7 +17,7 @@ from daskls.partition.cover import Cover, n_ranked_rows, order_rows
 from daskls.records import IntArray, KernelSpec
 from daskls.store.centers import Centers, read_centers, write_centers
 
-__all__ = ["choose_centers", "search_block", "search_places"]
+__all__ = ["center_order", "choose_centers", "run_cover", "search_block", "search_places"]
 
 # What the client holds for each row while it decides: its place in the order, its center, the rank
 # and the center's number; and the sort of the order.
@@ -32,7 +32,7 @@ def search_block(places: IntArray, n_neighbors: int, handle: RowsHandle, metric:
     reader = handle.open()
     with one_blas_thread():
         X = reader.read_places(places).X
-        found = find_nearest(X, n_neighbors, reader.regions, reader.read_leaf, metric)
+        found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
     # Half the bytes for the way to the client.
     return found.places.astype(np.int32) if reader.n_rows < 2**31 else found.places
 
@@ -76,19 +76,33 @@ def choose_centers(
             f"but {free_nbytes() >> 20} MiB are free; fit on fewer rows, or on a larger machine."
         )
     numbers = reader.read_numbers()
-    sample = begun.sample.X
-    sampled = sample_numbers(reader.n_rows, len(sample), begun.seed)
-    ranked = n_ranked_rows(reader.n_rows, n_assigned)
-    cover = Cover(order_rows(numbers, begun.seed, sampled, sample, ranked), n_assigned)
-    most = max(ROUND_PLACES // n_assigned, 1)
+    cover = Cover(center_order(begun, numbers, n_assigned), n_assigned)
     with clock.stage("cover", reader.n_rows, _covered(cover)):
-        while len(places := cover.next_round()[:most]):
-            lists = search_places(
-                places, n_assigned, handle, metric, begun.resources.n_slots, client
-            )
-            cover.take_round(places, numbers[places], lists)
+        run_cover(cover, numbers, handle, metric, begun.resources.n_slots, client)
     owner = cover.resolved_owner()
     return write_centers(begun.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
+
+
+def center_order(begun: Beginning, numbers: IntArray, n_assigned: int) -> IntArray:
+    """Return the places of all rows in the order in which they may become centers."""
+    sample, n_rows = begun.sample.X, len(numbers)
+    sampled = sample_numbers(n_rows, len(sample), begun.seed)
+    return order_rows(numbers, begun.seed, sampled, sample, n_ranked_rows(n_rows, n_assigned))
+
+
+def run_cover(
+    cover: Cover,
+    numbers: IntArray,
+    handle: RowsHandle,
+    metric: KernelSpec,
+    n_slots: int,
+    client: Any = None,
+) -> None:
+    """Decide all centers, round by round."""
+    most = max(ROUND_PLACES // cover.n_assigned, 1)
+    while len(places := cover.next_round()[:most]):
+        lists = search_places(places, cover.n_assigned, handle, metric, n_slots, client)
+        cover.take_round(places, numbers[places], lists)
 
 
 def _covered(cover: Cover) -> Callable[[], int]:

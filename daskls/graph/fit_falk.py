@@ -15,6 +15,7 @@ from daskls.graph.cluster import compute
 from daskls.graph.cover import choose_centers
 from daskls.graph.fit import FitResult
 from daskls.graph.gather import RowsHandle, gather_rows, has_rows
+from daskls.graph.global_grid import global_errors
 from daskls.graph.identity import FitRequest
 from daskls.graph.neighborhoods import (
     CenterBundle,
@@ -183,23 +184,34 @@ def _select(
 ) -> Selected:
     """Return k, C and the width: as given, or as the rows drawn for it say."""
     resolved = _resolved(begun) if neighbors.percentiles is None else begun.request.spec
-    if neighbors.selection != "local":
+    if neighbors.selection not in ("local", "grid"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
     spec = replace(resolved, search="full")
     stored = begun.root.attributes.get("selected")
     if stored is None:
-        job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
-        places = _drawn_places(begun, neighbors.n_selected, handle)
-        judge = dask.delayed(judge_row, pure=False)
-        with clock.stage("select", len(places), None):
-            errors = compute([judge(place, job) for place in places], client)
-        stored = _best(np.mean(errors, axis=0), neighbors, spec)
+        with clock.stage("select", 1, None):
+            if neighbors.selection == "grid":
+                errors = global_errors(begun, neighbors, spec, handle, client)
+            else:
+                errors = _local_errors(begun, neighbors, spec, handle, client)
+        stored = _best(errors, neighbors, spec)
         begun.root.group.attrs["selected"] = stored
     gamma, percentile = stored["gamma"], stored["percentile"]
     chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
     return Selected(
         int(stored["n_neighbors"]), chosen, None if percentile is None else (percentile,)
     )
+
+
+def _local_errors(
+    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+) -> FloatArray:
+    """Return the mean k'-internal error of every candidate around rows drawn by seed."""
+    job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
+    judge = dask.delayed(judge_row, pure=False)
+    places = _drawn_places(begun, neighbors.n_selected, handle)
+    errors: FloatArray = np.mean(compute([judge(p, job) for p in places], client), axis=0)
+    return errors
 
 
 def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[int]:

@@ -14,9 +14,10 @@ from daskls.graph.cluster import compute, one_blas_thread
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import load_trunks
 from daskls.neighbors.regions import measure_regions
+from daskls.partition.cover import row_keys
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import route_rows
-from daskls.records import IntArray, Regions
+from daskls.records import IntArray, LeafRows, Regions
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.leaves import (
     CACHE_NBYTES,
@@ -28,7 +29,7 @@ from daskls.store.leaves import (
 )
 from daskls.store.models import disjoint_bundles, finished_bundles, tile_leaves
 
-__all__ = ["RowsHandle", "gather_bundle", "gather_rows", "has_rows"]
+__all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows"]
 
 # Leaves are gathered until a task holds about this much.
 BUNDLE_NBYTES = 32 << 20
@@ -37,15 +38,38 @@ GATHERS_PER_SLOT = 4
 
 @dataclass(frozen=True)
 class RowsHandle:
-    """What a task needs to open a model's rows, and how many bytes of them its process keeps."""
+    """What a task needs to open a model's rows, and how many bytes of them its process keeps.
+
+    ``fold`` leaves rows out of all searches: (seed, number of folds, the fold held out).
+    """
 
     path: str
     fingerprint: str
     cache_nbytes: int = CACHE_NBYTES
+    fold: tuple[int, int, int] | None = None
 
     def open(self) -> LeafReader:
         """Return the reader of the rows."""
         return open_leaves(self.path, self.fingerprint, self.cache_nbytes)
+
+    def source(self, reader: LeafReader) -> Callable[[int], LeafRows]:
+        """Return what searches read leaves by."""
+        if self.fold is None:
+            return reader.read_leaf
+        seed, n_folds, held_out = self.fold
+
+        def read_training(leaf: int) -> LeafRows:
+            rows = reader.read_leaf(leaf)
+            return rows.only(folds_of(rows.numbers, seed, n_folds) != held_out)
+
+        return read_training
+
+
+def folds_of(numbers: IntArray, seed: int, n_folds: int) -> IntArray:
+    """Return the fold of each row, by its global number."""
+    # Another seed than the order of centers has.
+    folds: IntArray = row_keys(numbers, seed + 1) % np.uint64(n_folds)
+    return folds
 
 
 @dataclass(frozen=True)

@@ -74,10 +74,10 @@ def gather_neighborhoods(
     reader: LeafReader, places: IntArray, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
     """Yield the neighbors of some rows, and the neighbors' rows, chunk by chunk."""
-    metric = metric_of(job.spec)
+    metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
     for start in range(0, len(places), job.chunk):
         X = reader.read_places(places[start : start + job.chunk]).X
-        found = find_nearest(X, job.n_neighbors, reader.regions, reader.read_leaf, metric)
+        found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
         yield found, reader.read_places(found.places)
 
 

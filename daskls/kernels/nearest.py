@@ -129,7 +129,7 @@ def _sink(keys, numbers, places, top):
 
 
 @exact_jit
-def offer_rows(queries, approximate, slack, X, numbers, first_place, degree, gamma, coef0, heaps):
+def offer_rows(queries, approximate, slack, X, numbers, places, degree, gamma, coef0, heaps):
     """Offer rows to the heaps of some queries.
 
     Parameters
@@ -139,16 +139,16 @@ def offer_rows(queries, approximate, slack, X, numbers, first_place, degree, gam
     slack : float64 array, shape (q,)
     X : real array, shape (m, d), C-contiguous
     numbers : int64 array, shape (m,). Global row numbers.
-    first_place : int. The place of row 0 in the store; the others follow it.
+    places : int64 array, shape (m,). Where the rows stand in the store.
     degree : int. 0: Euclidean distances; else those of a polynomial kernel of that degree.
     gamma, coef0 : float. Of that kernel.
     heaps : tuple of float64, int64, int64 arrays, shape (n, k), and the int64 array (q,) of the
         heap of each query: squared distances, numbers and places, as max-heaps. Updated in place.
     """
-    keys, held, places, which = heaps
+    keys, held, kept, which = heaps
     for i in range(queries.shape[0]):
         heap = which[i]
-        own_keys, own_numbers, own_places = keys[heap], held[heap], places[heap]
+        own_keys, own_numbers, own_places = keys[heap], held[heap], kept[heap]
         row = approximate[i]
         query = queries[i]
         limit = own_keys[0] + slack[i]
@@ -162,7 +162,7 @@ def offer_rows(queries, approximate, slack, X, numbers, first_place, degree, gam
             if distance < own_keys[0] or (distance == own_keys[0] and numbers[j] < own_numbers[0]):
                 own_keys[0] = distance
                 own_numbers[0] = numbers[j]
-                own_places[0] = first_place + j
+                own_places[0] = places[j]
                 _sink(own_keys, own_numbers, own_places, 0)
                 limit = own_keys[0] + slack[i]
 

@@ -90,6 +90,10 @@ def _best_offset(grad, bound, start, stop):
         if j < start or j >= stop:
             low = grad[j] if grad[j] < low else low
             high = grad[j] if grad[j] > high else high
+    if low > high:
+        # No row trains: a fold holds all rows of both classes.
+        low = ZERO
+        high = ZERO
     for _ in range(40):
         middle = HALF * (low + high)
         weight = ZERO

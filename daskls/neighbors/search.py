@@ -146,7 +146,7 @@ class _Tile:
             slack,
             X,
             leaf.numbers[start:stop],
-            leaf.first_place + int(start),
+            leaf.places[start:stop],
             self.metric.degree if not self.bounded else 0,
             self.metric.gamma,
             self.metric.coef0,

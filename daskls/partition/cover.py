@@ -109,7 +109,8 @@ class Cover:
 
     Attributes
     ----------
-    order : int array, shape (n,). Places, in the order in which they may become centers.
+    order : int array, shape (m,). Places, in the order in which they may become centers.
+    n_places : int, or None for m. The number n of all places, of which ``order`` may be a part.
     centers : list of int. Places of the centers, in the order they were taken.
     owner : int32 array, shape (n,). For each place the center, counted in ``centers``, in whose
         list it has the smallest rank; of equal ranks the center of the smaller row number. -1: not
@@ -119,9 +120,10 @@ class Cover:
 
     order: IntArray
     n_assigned: int
+    n_places: int | None = None
 
     def __post_init__(self) -> None:
-        n = len(self.order)
+        n = self.n_places or len(self.order)
         self.centers: list[int] = []
         self.owner = np.full(n, -1, np.int32)
         self.n_rounds = self.n_searched = 0

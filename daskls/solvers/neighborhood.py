@@ -6,6 +6,7 @@ candidates are judged there: folds are drawn from the k' inner rows, the outer o
 Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,13 @@ from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import CellData, Choice, Search, kernel_of, refit_cell
 
-__all__ = ["fit_neighborhood", "grid_errors", "label_probability", "width_gammas"]
+__all__ = [
+    "candidate_models",
+    "fit_neighborhood",
+    "grid_errors",
+    "label_probability",
+    "width_gammas",
+]
 
 # Distances of which a percentile is taken; more pairs than this are drawn by seed.
 MAX_PAIRS = 100_000
@@ -196,6 +203,38 @@ def fit_neighborhood(
     grid = _grid(own, order, cell, percentiles, seed)
     choice = Search(cell, spec, grid).run() if judged else _from_zero(cell, spec, grid)
     return own.model(refit_cell(cell, choice, spec, grid), order, cell, report)
+
+
+def candidate_models(
+    X: FloatArray,
+    codes: IntArray,
+    weights: FloatArray,
+    spec: SolverSpec,
+    percentiles: tuple[float, ...] | None,
+    seed: tuple[int, ...],
+    *,
+    at_origin: bool = False,
+) -> Iterator[LocalModel]:
+    """Yield the model of a neighborhood at every candidate: widest first, smallest C first.
+
+    Parameters
+    ----------
+    X, codes, weights, spec, percentiles, seed, at_origin : as for `grid_errors`
+    """
+    own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
+    report = own.described(CellReport(0, 0, 0, 0, 0.0))
+    if _is_trivial(own):
+        n_gammas = spec.n_gammas if percentiles is None else len(percentiles)
+        yield from [own.constant(report)] * (n_gammas * spec.n_costs)
+        return
+    order, cell = own.data(np.zeros(len(X), np.int64))
+    grid = _grid(own, order, cell, percentiles, seed)
+    for gamma in grid.gammas:
+        choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
+        for cost in grid.costs:
+            # Each solve starts from the one at the C before.
+            choice = refit_cell(cell, replace(choice, C=cost), spec, grid)
+            yield own.model(choice, order, cell, report)
 
 
 def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:

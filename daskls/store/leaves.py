@@ -35,7 +35,7 @@ INDEX = "leaves"
 # A leaf is read whole, so its rows need few chunks.
 CHUNK_ROWS = 1 << 14
 # Rows that a process keeps at hand between tasks and blocks.
-CACHE_NBYTES = 192 << 20
+CACHE_NBYTES = 96 << 20
 
 
 def stored_dtype(dtype: np.dtype[Any]) -> str:

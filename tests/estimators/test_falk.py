@@ -282,3 +282,25 @@ def test_unanimous_neighborhoods_train_nothing():
     model = small_falk(20).fit(X, y)
     assert model.fit_report_.n_trained.sum() == 0
     assert model.score(X, y) == 1.0
+
+
+def test_the_global_grid_is_cross_validation_of_the_method():
+    X, y = checkers(400)
+    params = {"C": [0.1, 10.0], "gamma": [1.0, 20.0]}
+    model = small_falk([20, 60], selection="grid", cv=3, tol=1e-6, **params).fit(X, y)
+    errors = np.array(model.selected_["errors"])
+    folds = gather.folds_of(np.arange(400), 0, 3)
+    for i, k in enumerate([20, 60]):
+        for g, gamma in enumerate(params["gamma"]):
+            for c, C in enumerate(params["C"]):
+                n_wrong = 0
+                for fold in range(3):
+                    held_out = folds == fold
+                    # The order of centers goes by numbers among all rows.
+                    slow = SlowFalk(X, y, k, k // 2, C, gamma, 0, rows=np.flatnonzero(~held_out))
+                    answers = np.array([slow.decide(query) for query in X[held_out]])
+                    n_wrong += ((answers > 0) != y[held_out]).sum()
+                # A decision near 0 may fall to either side.
+                assert errors[i, g, c] == pytest.approx(n_wrong / 400, abs=0.006)
+    best = np.argwhere(errors == errors.min())[0]
+    assert model.selected_["n_neighbors"] == [20, 60][best[0]]

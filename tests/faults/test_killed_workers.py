@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from distributed import Client
+from falks import assert_same_falk, small_falk
 from support import (
     Spies,
     assert_same_model,
@@ -13,6 +14,8 @@ from support import (
     small_svc,
     start_cluster,
 )
+
+from daskls.graph import gather
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,25 @@ def test_a_killed_worker_costs_one_task(stage, work, at, spied_client, data, und
         # A result that was done but not yet fetched dies with its worker.
         assert twice.keys() <= set(names_of_killed(tmp_path, work))
     else:
+        assert len(twice) == 1, twice
+    assert not list(tmp_path.glob("m/exchange-*"))
+    assert not list(tmp_path.glob("m/**/.*"))
+
+
+@pytest.mark.parametrize(
+    ("work", "at"), [("leaves written", 2), ("search", 3), ("centers written", 4)]
+)
+def test_a_killed_worker_costs_one_task_of_neighborhoods(
+    work, at, spied_client, data, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(gather, "BUNDLE_NBYTES", 1)
+    reference = small_falk(store=tmp_path / "a").fit(*data)
+    plan_kill(tmp_path, work, at)
+    model = small_falk(client=spied_client, store=tmp_path / "m").fit(*data)
+    assert read_log(tmp_path, "killed") == [work]
+    assert_same_falk(reference, model)
+    if work != "search":
+        twice = [name for name, n in Counter(read_log(tmp_path, work)).items() if n > 1]
         assert len(twice) == 1, twice
     assert not list(tmp_path.glob("m/exchange-*"))
     assert not list(tmp_path.glob("m/**/.*"))

@@ -180,3 +180,13 @@ def test_the_same_problem_gives_the_same_bits():
     first, second = (solve(K, y, 50 * y, 1e-2) for _ in range(2))
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_fold_of_all_rows_leaves_finite_values():
+    X, y = noisy_problem(13)
+    K = kernel(X, gamma=0.5)
+    beta, grad, n_steps, _, offset = solve(K, y, 5 * y, 1e-3, held=(0, len(y)))
+    assert n_steps == 0
+    assert not beta.any()
+    assert np.isfinite(grad).all()
+    assert offset == 0.0

@@ -12,6 +12,7 @@ from distributed import Client
 from support import MIB, checkers, peak, reset_peak, small_svc, start_cluster
 from zarr.storage import _local
 
+from daskls import KernelKNNClassifier
 from daskls.graph import rows
 
 LIMIT = 512 * MIB
@@ -104,6 +105,17 @@ def test_no_process_holds_a_quarter_of_X_in_predict_to_zarr(fitted, paths, clien
     with Watch(client, nbytes):
         fitted.predict_to_zarr(X, tmp_path / "out")
     assert (zarr.open_array(tmp_path / "out")[:] != zarr.open_array(y)[:]).mean() < 0.002
+
+
+@needs_proc
+def test_no_process_holds_a_quarter_of_X_for_its_neighbors(paths, client, tmp_path):
+    X, y, nbytes = paths
+    # A few rows from all over: their neighbors are in many leaves.
+    rows = zarr.open_array(X)[:: CHUNK_ROWS * 2 + 77]
+    with Watch(client, nbytes):
+        model = KernelKNNClassifier(1, store=tmp_path / "m").fit(X, y)
+        found = model.predict(da.from_array(rows, chunks=(11, N_FEATURES))).compute()
+    np.testing.assert_array_equal(found, zarr.open_array(y)[:: CHUNK_ROWS * 2 + 77])
 
 
 @pytest.mark.parametrize(("with_weights", "n_partitions"), [(False, 1), (True, 1), (False, 3)])

@@ -14,32 +14,41 @@ FIRST_NUMBER = 2**40
 class Leaves:
     """Rows regrouped by leaf and by cell, and a log of the leaves that were read.
 
-    Row i of X has the number ``numbers[i]``; they are neither in order nor small.
+    Row i of X has the number ``numbers[i]``; they are neither in order nor small. With ``drawn``,
+    leaves and cells are drawn, wherever their rows are: equal rows then lie apart.
     """
 
-    def __init__(self, X, n_leaves, *, cell_rows=8, n_empty=0, seed=0):
+    def __init__(self, X, n_leaves, *, cell_rows=8, n_empty=0, seed=0, drawn=False):
         self.X = X
-        self.numbers = FIRST_NUMBER + np.random.default_rng(seed).permutation(len(X))
-        center = X.mean(axis=0, dtype=np.float64)
-        tree = grow_tree(X, -(-len(X) // n_leaves), center)
-        of_leaf = route_rows(tree, X)
-        groups = [np.flatnonzero(of_leaf == leaf) for leaf in range(tree.n_leaves)]
+        self.rng = np.random.default_rng(seed)
+        self.numbers = FIRST_NUMBER + self.rng.permutation(len(X))
+        self.center = X.mean(axis=0, dtype=np.float64)
+        self.drawn = drawn
+        of_leaf, n_leaves = self._part(X, -(-len(X) // n_leaves))
+        groups = [np.flatnonzero(of_leaf == leaf) for leaf in range(n_leaves)]
         for i in range(n_empty):
             groups.insert(2 * i, np.empty(0, int))
         self.leaves, self.by_place = [], np.empty(0, np.int64)
         for own in groups:
             rows = own[np.argsort(self.numbers[own])]
-            self.leaves.append(self._leaf(rows, cell_rows, center))
+            self.leaves.append(self._leaf(rows, cell_rows))
             self.by_place = np.r_[self.by_place, self.leaves[-1].numbers]
         self.regions = join_regions([leaf.X for leaf in self.leaves])
         self.read = []
 
-    def _leaf(self, rows, cell_rows, center):
-        tree = grow_tree(self.X[rows], cell_rows, center)
-        of_cell = route_rows(tree, self.X[rows])
+    def _part(self, X, max_rows):
+        """Return the part of each row, and the number of parts."""
+        if self.drawn:
+            n_parts = -(-len(X) // max_rows)
+            return self.rng.integers(0, n_parts, len(X)), n_parts
+        tree = grow_tree(X, max_rows, self.center)
+        return route_rows(tree, X), tree.n_leaves
+
+    def _leaf(self, rows, cell_rows):
+        of_cell, n_cells = self._part(self.X[rows], cell_rows)
         rows = rows[np.argsort(of_cell, kind="stable")]
         X = np.ascontiguousarray(self.X[rows])
-        ptr = np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))]
+        ptr = np.r_[0, np.cumsum(np.bincount(of_cell, minlength=n_cells))]
         return LeafRows(
             X,
             np.zeros(len(X), np.int32),

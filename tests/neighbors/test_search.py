@@ -92,6 +92,17 @@ def test_the_data_above_is_full_of_ties(kind):
     assert (distances[:, 49] == distances[:, 50]).mean() > 0.5
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_leaves_and_cells_will_do(kind):
+    """Rows of one leaf far apart, equal ones in different leaves and cells."""
+    X = make_rows(kind)
+    queries = make_queries(X)
+    distances = squared_distances(queries, X)
+    leaves = Leaves(X, 6, drawn=True)
+    for k in (1, 5, 50):
+        check_search(leaves, queries, k, distances)
+
+
 def test_equal_rows_come_by_number():
     X = np.full((60, 3), 0.1)
     leaves = Leaves(X, 1)
@@ -205,6 +216,11 @@ def test_far_leaves_are_not_read():
     assert set(leaves.read) == near
     assert len(leaves.read) == 4, "a leaf is read once a tile"
     assert found.n_leaves_read.max() <= 4
+    # Queries of either side count the leaves that they themselves could not exclude.
+    # (The first leaf is read for all: nobody has a neighbor yet.)
+    both = leaves.search(np.vstack([queries, queries + 100.0]), 30)
+    assert sorted(leaves.read) == list(range(8))
+    assert both.n_leaves_read.max() <= 5
     # All rows of the near leaves do not suffice: the far ones are read too.
     leaves.search(queries, 201)
     assert set(leaves.read) > near
@@ -304,6 +320,18 @@ def test_polynomial_metric(kind, degree, coef0):
     assert sorted(leaves.read) == [i for i, leaf in enumerate(leaves.leaves) if len(leaf.X)]
     euclidean = sort_rows(squared_distances(queries, X), leaves.numbers, 50)[1]
     assert (sort_rows(distances, leaves.numbers, 50)[1] != euclidean).any()
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+def test_polynomial_distances_that_are_all_rounding(degree):
+    """Of rows that are nearly equal: less than 0 counts as 0, and the row number decides."""
+    rng = np.random.default_rng(7)
+    X = 2.0 + rng.normal(size=(20, 6))[rng.integers(0, 20, N)] + 1e-9 * rng.random((N, 6))
+    metric = KernelSpec("poly", 0.5, degree, 1.0)
+    distances = polynomial_distances(X[:30], X, metric)
+    assert 0.05 < (np.sort(distances, axis=1)[:, 1:6] == 0).mean() < 1
+    for drawn in (False, True):
+        check_search(Leaves(X, 4, drawn=drawn), X[:30], 10, distances, metric)
 
 
 @pytest.mark.parametrize("metric", [KernelSpec("rbf", 5.0), KernelSpec("linear")])

@@ -1,0 +1,154 @@
+"""Selection by cross-validation of the whole method: every candidate on every fold of all rows.
+
+Folds are drawn by hashed row number. In each fold and for each k the centers are chosen among the
+training rows alone, every candidate is trained around each of them, and judged on the held-out rows
+that its center answers. The searches are shared: that of the held-out rows' nearest training row
+serves all candidates, that of a center's neighbors all C and widths.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import dask
+import numpy as np
+
+from daskls.graph.begin import Beginning
+from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.cover import center_order, run_cover, search_places
+from daskls.graph.gather import RowsHandle, folds_of
+from daskls.graph.neighborhoods import NeighborJob, gather_neighborhoods, metric_of
+from daskls.graph.predict import labels_of
+from daskls.graph.scores import model_scores
+from daskls.partition.cover import Cover
+from daskls.plan import plan_chunk
+from daskls.records import FloatArray, IntArray, NeighborSpec, SolverSpec
+from daskls.solvers.neighborhood import candidate_models
+from daskls.store.exchange import Rows
+
+__all__ = ["global_errors"]
+
+TASKS_PER_SLOT = 8
+
+
+def global_errors(
+    begun: Beginning,
+    neighbors: NeighborSpec,
+    spec: SolverSpec,
+    handle: RowsHandle,
+    client: Any = None,
+) -> FloatArray:
+    """Return the weighted error of every candidate over all rows, each held out once.
+
+    Returns
+    -------
+    errors : float64 array, shape (n_k, n_gammas, n_costs)
+    """
+    numbers = handle.open().read_numbers()
+    folds = folds_of(numbers, begun.seed, spec.cv)
+    totals = np.sum(
+        [
+            _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client)
+            for fold in range(spec.cv)
+            if 0 < (folds == fold).sum() < len(folds)
+        ],
+        axis=0,
+    )
+    errors: FloatArray = totals[..., 0] / totals[..., 1]
+    return errors
+
+
+def _fold_errors(
+    begun: Beginning,
+    neighbors: NeighborSpec,
+    spec: SolverSpec,
+    handle: RowsHandle,
+    numbers: IntArray,
+    folds: IntArray,
+    fold: int,
+    client: Any,
+) -> FloatArray:
+    """Return (wrong weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
+    training = replace(handle, fold=(begun.seed, spec.cv, fold))
+    metric, n_slots = metric_of(spec), begun.resources.n_slots
+    held_out = np.flatnonzero(folds == fold)
+    nearest = search_places(held_out, 1, training, metric, n_slots, client)[:, 0]
+    n_training = int((folds != fold).sum())
+    found = []
+    for candidate in neighbors.n_neighbors:
+        k = min(candidate, n_training)
+        inner = min(neighbors.inner(candidate), k)
+        order = center_order(begun, numbers, inner)
+        cover = Cover(order[folds[order] != fold], inner, len(numbers))
+        run_cover(cover, numbers, training, metric, n_slots, client)
+        centers = np.array(cover.centers)
+        of_center = centers[cover.resolved_owner()[nearest]]
+        chunk = plan_chunk(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
+        job = NeighborJob(training, spec, neighbors, k, begun.seed, chunk)
+        found.append(_judge(of_center, held_out, job, len(begun.scan.labels), n_slots, client))
+    return np.array(found)
+
+
+def _judge(
+    centers: IntArray,
+    held_out: IntArray,
+    job: NeighborJob,
+    n_classes: int,
+    n_slots: int,
+    client: Any,
+) -> FloatArray:
+    """Train the candidates around the centers that held-out rows have; add up their errors."""
+    order = np.argsort(centers, kind="stable")
+    places, starts = np.unique(centers[order], return_index=True)
+    queries = np.split(held_out[order], starts[1:])
+    judge = dask.delayed(judge_centers, pure=False)
+    parts = np.array_split(np.arange(len(places)), min(TASKS_PER_SLOT * n_slots, len(places)))
+    tasks = [judge(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
+    # Center by center in one order: a sum's bits depend on it, and tasks on the slots.
+    totals: FloatArray = np.sum(np.concatenate(compute(tasks, client)), axis=0)
+    return totals
+
+
+def judge_centers(
+    places: IntArray, queries: list[IntArray], job: NeighborJob, n_classes: int
+) -> FloatArray:
+    """Return (wrong weight, weight) of each candidate on the rows that each center answers.
+
+    Shape (n_centers, n_gammas, n_costs, 2).
+    """
+    reader = job.handle.open()
+    n_gammas = job.spec.n_gammas
+    if job.neighbors.percentiles is not None:
+        n_gammas = len(job.neighbors.percentiles)
+    totals = np.zeros((len(places), n_gammas, job.spec.n_costs, 2))
+    number = 0
+    with one_blas_thread():
+        for found, rows in gather_neighborhoods(reader, places, job):
+            for i in range(len(rows.X)):
+                asked = reader.read_places(queries[number])
+                own = Rows(rows.X[i], rows.codes[i], rows.weights[i], rows.numbers[i])
+                seed = (job.seed, int(found.numbers[i, 0]), 8)
+                counted = _judge_center(own, asked, job, n_classes, seed)
+                totals[number] = counted.reshape(totals.shape[1:])
+                number += 1
+    return totals
+
+
+def _judge_center(
+    rows: Rows, asked: Rows, job: NeighborJob, n_classes: int, seed: tuple[int, ...]
+) -> FloatArray:
+    """Return (wrong weight, weight) of one center's candidates, (n_candidates, 2)."""
+    models = candidate_models(
+        rows.X,
+        rows.codes,
+        rows.weights,
+        job.spec,
+        job.neighbors.percentiles,
+        seed,
+        at_origin=job.spec.kernel == "poly",
+    )
+    weight = asked.weights.sum()
+    found = []
+    for model in models:
+        labels = labels_of(model_scores(model, asked.X, n_classes), np.arange(n_classes))
+        found.append((asked.weights[labels != asked.codes].sum(), weight))
+    return np.array(found)
