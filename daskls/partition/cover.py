@@ -199,7 +199,9 @@ class Cover:
         A row that is not among its own k' nearest, for there are more rows equal to it, has the
         center of the first of them.
         """
-        follows = self.owner < -1
         owner = self.owner.copy()
-        owner[follows] = self.owner[-2 - self.owner[follows]]
+        # A row follows one of a smaller number, which may follow another: distances that are
+        # rounded to 0 are not transitive.
+        while len(follows := np.flatnonzero(owner < -1)):
+            owner[follows] = owner[-2 - owner[follows]]
         return owner

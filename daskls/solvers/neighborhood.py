@@ -31,6 +31,7 @@ __all__ = [
 
 # Distances of which a percentile is taken; more pairs than this are drawn by seed.
 MAX_PAIRS = 100_000
+EPS = float(np.finfo(np.float64).eps)
 
 
 def sampled_pairs(m: int, seed: tuple[int, ...]) -> tuple[IntArray, IntArray]:
@@ -49,7 +50,10 @@ def sampled_pairs(m: int, seed: tuple[int, ...]) -> tuple[IntArray, IntArray]:
 
 
 def width_gammas(
-    squared: FloatArray, percentiles: tuple[float, ...], seed: tuple[int, ...]
+    squared: FloatArray,
+    percentiles: tuple[float, ...],
+    seed: tuple[int, ...],
+    noise: float = 0.0,
 ) -> tuple[float, ...]:
     """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
 
@@ -58,6 +62,7 @@ def width_gammas(
     squared : float array, shape (m, m). Squared distances.
     percentiles : tuple of float, decreasing: widest first
     seed : tuple of int. Names the neighborhood.
+    noise : float. Squared distances up to this are rounding errors of 0.
 
     Returns
     -------
@@ -69,6 +74,7 @@ def width_gammas(
     (0.25,)
     """
     pairs = squared[sampled_pairs(len(squared), seed)]
+    pairs[pairs <= noise] = 0.0
     # numpy.percentile of the distances, but for a sort of all of them.
     at = np.array(percentiles) / 100 * (len(pairs) - 1)
     below, above = np.floor(at).astype(int), np.ceil(at).astype(int)
@@ -99,7 +105,9 @@ def _grid(
     # The same pairs whatever order the folds have put the rows in.
     back = np.argsort(order)
     squared = cell.base if (back == order).all() else cell.base[np.ix_(back, back)]
-    return Grid(width_gammas(squared, percentiles, seed), costs, 1.0)
+    # Equal rows come out of the expanded squares with what rounding left of them.
+    noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
+    return Grid(width_gammas(squared, percentiles, seed, noise), costs, 1.0)
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> IntArray:
@@ -111,7 +119,7 @@ def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> IntArra
 
 def _is_trivial(own: LocalRows) -> bool:
     """Whether no candidate can do anything: one class, or all rows equal."""
-    return len(own.classes) == 1 or own.radius == 0.0
+    return len(own.classes) == 1 or bool((own.rows == own.rows[0]).all())
 
 
 def grid_errors(
@@ -285,7 +293,7 @@ def label_probability(
     if mine.all() or not mine.any():
         return float(mine[0])
     own = LocalRows.of(X, mine, np.ones(len(X)), spec, at_origin=at_origin)
-    if own.radius == 0.0:
+    if _is_trivial(own):
         return float(mine.mean())
     order, cell = own.data(deal_folds(own.present, spec.cv, seed))
     grid = _grid(own, order, cell, None, seed)
