@@ -21,13 +21,17 @@ X, Y = checkers(400)
 
 # Modules that only training needs; `load` and `predict` leave them on disk.
 TRAINERS = {
+    "daskls.graph.begin",
     "daskls.graph.fit",
+    "daskls.graph.lazy",
+    "daskls.graph.neighborhoods",
     "daskls.graph.regroup",
     "daskls.graph.sample",
     "daskls.graph.train",
     "daskls.kernels.hinge",
     "daskls.partition.grow",
     "daskls.solvers.cell",
+    "daskls.solvers.neighborhood",
     "daskls.solvers.path",
     "daskls.solvers.search",
 }

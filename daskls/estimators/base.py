@@ -1,10 +1,11 @@
 """What all classifiers share: the handle on a finished model, prediction, saving, pickling."""
 
 import os
+import uuid
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
-import dask
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
@@ -12,10 +13,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from daskls.errors import DataError, NonConvergenceWarning
-from daskls.estimators.store import copy_model, embed_model, extract_model
+from daskls.estimators.console import progress_bars
+from daskls.estimators.inputs import check_input, is_in_memory
+from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
 from daskls.graph.cluster import compute
+from daskls.graph.identity import FitRequest
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
-from daskls.graph.rows import open_blocks
+from daskls.graph.rows import open_blocks, open_rows
 from daskls.records import FloatArray
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader, open_model
@@ -28,6 +32,8 @@ class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose fitted state is a handle on a model in a store."""
 
     client: Any
+    store: Any
+    verbose: int
     _handle: ModelHandle
 
     def __sklearn_tags__(self) -> Tags:
@@ -79,6 +85,30 @@ class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self._reader.report
+
+    def _fit_with(
+        self, run: Callable[..., Any], request: FitRequest, X: Any, y: Any, sample_weight: Any
+    ) -> Self:
+        """Check the input, run the stages, take the finished model as the fitted state.
+
+        Parameters
+        ----------
+        run : function of (request, rows, store, client, on_progress) that returns a FitResult
+        request : FitRequest
+        X, y, sample_weight : as `fit` was given them
+        """
+        X, y, sample_weight = check_input(self, X, y, sample_weight)
+        store, keep = open_store(self.store)
+        scratch = store / f"input-{uuid.uuid4().hex}"
+        with (
+            open_rows(X, y, sample_weight, scratch) as rows,
+            progress_bars(show=bool(self.verbose)) as on_progress,
+        ):
+            result = run(request, rows, store, self.client, on_progress)
+        self._adopt(ModelHandle(str(store), result.fingerprint, keep))
+        self.stage_s_ = result.stage_s
+        self._warn_about_limits()
+        return self
 
     def _warn_about_limits(self) -> None:
         """Say how many solves stopped short of ``tol``, if any did."""
@@ -192,12 +222,6 @@ class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         copy_model(self._handle, path)
-
-
-def is_in_memory(X: Any) -> bool:
-    """Whether X is an in-memory array or sequence, which scikit-learn's checks may look at."""
-    on_disk = isinstance(X, (str, os.PathLike)) or hasattr(X, "store_path")
-    return not on_disk and not dask.is_dask_collection(X)
 
 
 def labels_from_json(values: dict[str, Any]) -> FloatArray:

@@ -1,9 +1,11 @@
 """What estimators check and convert before any graph is built."""
 
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import dask
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
@@ -11,9 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.base import is_in_memory
 
-__all__ = ["candidates", "check_input", "draw_seed", "saved_params"]
+__all__ = ["candidates", "check_input", "draw_seed", "is_in_memory", "saved_params"]
 
 # Neither describes the model.
 NOT_SAVED = ("client", "store", "verbose")
@@ -75,6 +76,12 @@ def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
         name: dict(value["__items__"]) if isinstance(value, dict) else value
         for name, value in params.items()
     }
+
+
+def is_in_memory(X: Any) -> bool:
+    """Whether X is an in-memory array or sequence, which scikit-learn's checks may look at."""
+    on_disk = isinstance(X, (str, os.PathLike)) or hasattr(X, "store_path")
+    return not on_disk and not dask.is_dask_collection(X)
 
 
 def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:

@@ -1,9 +1,9 @@
 """What the classifiers on neighborhoods share: parameters, requests and the call of the fit."""
 
 import os
-import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,14 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.console import progress_bars
-from daskls.estimators.inputs import candidates, check_input, draw_seed, saved_params
-from daskls.estimators.store import open_store
+from daskls.estimators.inputs import candidates, draw_seed, saved_params
 from daskls.graph.identity import FitRequest
-from daskls.graph.rows import open_rows
 from daskls.plan import CELL_ROWS
 from daskls.records import NeighborSpec, SolverSpec
-from daskls.store.temporary import ModelHandle
 
 __all__ = ["SVM_CONSTRAINTS", "NeighborhoodClassifier", "counts"]
 
@@ -110,18 +106,8 @@ class NeighborhoodClassifier(LocalClassifier):
             class_weight=self.class_weight,
             method=asdict(neighbors),
         )
-        X, y, sample_weight = check_input(self, X, y, sample_weight)
-        store, keep = open_store(self.store)
-        scratch = store / f"input-{uuid.uuid4().hex}"
-        with (
-            open_rows(X, y, sample_weight, scratch) as rows,
-            progress_bars(show=bool(self.verbose)) as on_progress,
-        ):
-            result = run_neighbor_fit(request, neighbors, rows, store, self.client, on_progress)
-        self._adopt(ModelHandle(str(store), result.fingerprint, keep))
-        self.stage_s_ = result.stage_s
-        self._warn_about_limits()
-        return self
+        run = partial(run_neighbor_fit, neighbors)
+        return self._fit_with(run, request, X, y, sample_weight)
 
 
 def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:

@@ -12,9 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
-from daskls.estimators.base import is_in_memory
 from daskls.estimators.falk import PERCENTILES, FalkSVC
-from daskls.estimators.inputs import check_input
+from daskls.estimators.inputs import check_input, is_in_memory
 from daskls.estimators.knn import KNNSVC
 from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,

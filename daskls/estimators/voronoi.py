@@ -1,7 +1,6 @@
 """VoronoiSVC: space cut into cells of bounded size, one cross-validated SVM a cell."""
 
 import os
-import uuid
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -9,13 +8,9 @@ from typing import Any, ClassVar, Literal, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.console import progress_bars
-from daskls.estimators.inputs import candidates, check_input, draw_seed, saved_params
-from daskls.estimators.store import open_store
+from daskls.estimators.inputs import candidates, draw_seed, saved_params
 from daskls.graph.identity import FitRequest
-from daskls.graph.rows import open_rows
 from daskls.records import SolverSpec
-from daskls.store.temporary import ModelHandle
 
 __all__ = ["VoronoiSVC"]
 
@@ -194,18 +189,7 @@ class VoronoiSVC(LocalClassifier):
 
         self._validate_params()
         request = self._request()
-        X, y, sample_weight = check_input(self, X, y, sample_weight)
-        store, keep = open_store(self.store)
-        scratch = store / f"input-{uuid.uuid4().hex}"
-        with (
-            open_rows(X, y, sample_weight, scratch) as rows,
-            progress_bars(show=bool(self.verbose)) as on_progress,
-        ):
-            result = run_fit(request, rows, store, self.client, on_progress)
-        self._adopt(ModelHandle(str(store), result.fingerprint, keep))
-        self.stage_s_ = result.stage_s
-        self._warn_about_limits()
-        return self
+        return self._fit_with(run_fit, request, X, y, sample_weight)
 
     def _request(self) -> FitRequest:
         """Return the parameters as the graph takes them."""

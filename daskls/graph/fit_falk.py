@@ -51,8 +51,8 @@ class Selected:
 
 
 def run_neighbor_fit(
-    request: FitRequest,
     neighbors: NeighborSpec,
+    request: FitRequest,
     rows: BlockRows,
     store: Path,
     client: Any = None,
@@ -62,8 +62,8 @@ def run_neighbor_fit(
 
     Parameters
     ----------
-    request : FitRequest
     neighbors : NeighborSpec
+    request : FitRequest
     rows : BlockRows
     store : Path. The model's folder; made if it does not exist.
     client : distributed client, or None for the current scheduler
