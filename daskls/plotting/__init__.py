@@ -4,5 +4,12 @@ from daskls.plotting.cells import CellDisplay
 from daskls.plotting.grid import GridDisplay
 from daskls.plotting.neighborhoods import NeighborhoodDisplay
 from daskls.plotting.partition import PartitionDisplay
+from daskls.plotting.selection import SelectionDisplay
 
-__all__ = ["CellDisplay", "GridDisplay", "NeighborhoodDisplay", "PartitionDisplay"]
+__all__ = [
+    "CellDisplay",
+    "GridDisplay",
+    "NeighborhoodDisplay",
+    "PartitionDisplay",
+    "SelectionDisplay",
+]

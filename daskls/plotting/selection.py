@@ -1,0 +1,114 @@
+"""The errors of all candidates that a FalkSVC chose from."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.plotting.lazy import new_axes
+from daskls.records import FloatArray
+
+__all__ = ["SelectionDisplay"]
+
+
+@dataclass
+class SelectionDisplay:
+    """Heat maps of the error of every candidate: one a number of neighbors, width against C.
+
+    Of a `FalkSVC` with ``selection="local"`` or ``"grid"``; the chosen candidate is framed. An
+    error that falls toward an edge says that a better value may lie beyond it.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    errors : float array (n_k, n_widths, n_costs)
+    n_neighbors : list of int
+    width_labels : list of str, widest first
+    cost_labels : list of str
+    chosen : tuple of int. Place of the chosen candidate in ``errors``.
+
+    Attributes
+    ----------
+    axes_ : array of matplotlib Axes, one a number of neighbors
+    figure_ : matplotlib Figure
+    images_ : list of AxesImage
+    frame_ : Rectangle around the chosen candidate
+    """
+
+    errors: FloatArray
+    n_neighbors: list[int]
+    width_labels: list[str]
+    cost_labels: list[str]
+    chosen: tuple[int, ...]
+    axes_: Any = field(default=None, init=False)
+    figure_: Any = field(default=None, init=False)
+    images_: Any = field(default=None, init=False)
+    frame_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any) -> Self:
+        """Take the errors that a fitted estimator has noted.
+
+        Raises
+        ------
+        ParameterError : when the estimator has not chosen anything for all its neighborhoods
+        """
+        selected = getattr(estimator, "selected_", None)
+        if selected is None:
+            raise ParameterError(
+                f"This {type(estimator).__name__} has made no selection for all neighborhoods; "
+                'SelectionDisplay draws that of a FalkSVC with selection="local" or "grid".'
+            )
+        errors = np.array(selected["errors"])
+        method, spec = estimator._reader.method, estimator._reader.spec
+        candidates = sorted(
+            {min(k, estimator._reader.meta["n_rows"]) for k in method["n_neighbors"]}
+        )
+        percentiles = method["percentiles"]
+        if percentiles is not None:
+            widths = [f"{p:g} %" for p in percentiles]
+        else:
+            values = meta["spec"]["gamma"] or spec.gamma or [1.0]
+            widths = [f"{gamma:.3g}" for gamma in sorted(values)]
+        return cls(
+            errors=errors,
+            n_neighbors=candidates,
+            width_labels=widths,
+            cost_labels=[f"{C:.3g}" for C in sorted(meta["spec"]["C"])],
+            chosen=tuple(int(i) for i in np.unravel_index(errors.argmin(), errors.shape)),
+        )
+
+    def plot(self, axes: Any = None) -> Self:
+        """Draw; ``axes`` is a sequence of one matplotlib Axes a number of neighbors, or None."""
+        from matplotlib.patches import Rectangle
+
+        if axes is None:
+            _, axes = new_axes(len(self.n_neighbors), (3.6, 3.4))
+        self.axes_, self.figure_ = axes, axes[0].figure
+        percent = 100 * self.errors
+        low, high = percent.min(), percent.max()
+        self.images_ = []
+        for ax, k, own in zip(axes, self.n_neighbors, percent, strict=True):
+            image = ax.imshow(
+                own, origin="lower", cmap="viridis_r", aspect="auto", vmin=low, vmax=high
+            )
+            self.images_.append(image)
+            self._write(ax, own, (low + high) / 2)
+            ax.set_xticks(range(own.shape[1]), self.cost_labels)
+            ax.set_yticks(range(own.shape[0]), self.width_labels)
+            ax.set(xlabel="C", title=f"k = {k}")
+        axes[0].set_ylabel("percentile of distances" if "%" in self.width_labels[0] else "gamma")
+        self.figure_.colorbar(self.images_[-1], ax=list(axes), label="error %")
+        k, g, c = self.chosen
+        self.frame_ = Rectangle((c - 0.5, g - 0.5), 1, 1, fill=False, edgecolor="red", lw=2)
+        axes[k].add_patch(self.frame_)
+        return self
+
+    @staticmethod
+    def _write(ax: Any, percent: FloatArray, middle: float) -> None:
+        """Write each error into its square, light on dark."""
+        for (i, j), value in np.ndenumerate(percent):
+            color = "white" if value > middle else "#333333"
+            ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=8, color=color)
