@@ -286,8 +286,6 @@ class LeafRows:
     Attributes
     ----------
     X : array, shape (m, d), the data set's dtype
-    codes : int32 array, shape (m,)
-    weights : float64 array, shape (m,)
     numbers : int64 array, shape (m,). Global row numbers.
     cell_ptr : int64 array, shape (c + 1,). Cell i owns rows cell_ptr[i] to cell_ptr[i + 1] - 1.
     cells : Regions, one a cell
@@ -296,8 +294,6 @@ class LeafRows:
     """
 
     X: FloatArray
-    codes: IntArray
-    weights: FloatArray
     numbers: IntArray
     cell_ptr: IntArray
     cells: Regions
@@ -316,8 +312,6 @@ class LeafRows:
         ptr = np.r_[0, np.cumsum(mask)][self.cell_ptr]
         return LeafRows(
             self.X[kept],
-            self.codes[kept],
-            self.weights[kept],
             self.numbers[kept],
             ptr,
             self.cells,

@@ -84,12 +84,11 @@ def _owners(reader: ModelReader, X: FloatArray) -> IntArray:
 
 def _nearest_centers(reader: ModelReader, X: FloatArray, n_centers: int) -> IntArray:
     """Return each query's nearest centers, (m, n_centers); ties to the smaller row number."""
-    leaf, region = _centers_leaf(reader)
+    leaf, region, number = _centers_leaf(reader)
     order = home_order(X, leaf.cells)
     found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of_model(reader))
     cells = np.empty((len(X), n_centers), np.int64)
-    # The leaf's codes say which center each of its rows is.
-    cells[order] = leaf.codes[found.places]
+    cells[order] = number[found.places]
     return cells
 
 
@@ -103,8 +102,8 @@ def _centers_of(reader: ModelReader) -> Centers:
 
 
 @lru_cache(maxsize=8)
-def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions]:
-    """Return the centers as a leaf that searches can read."""
+def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, IntArray]:
+    """Return the centers as a leaf that searches can read, and which center each row of it is."""
     # Here, so that a process which only predicts never loads the trainers.
     from daskls.partition.grow import grow_tree
 
@@ -116,11 +115,9 @@ def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions]:
     rows = np.ascontiguousarray(X[order])
     leaf = LeafRows(
         rows,
-        order.astype(np.int32),
-        np.ones(len(rows)),
         numbers[order],
         ptr,
         measure_regions(rows, ptr),
         0,
     )
-    return leaf, measure_regions(rows, np.array([0, len(rows)]))
+    return leaf, measure_regions(rows, np.array([0, len(rows)])), order

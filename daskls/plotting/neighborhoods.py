@@ -15,7 +15,19 @@ from daskls.graph.scores import model_scores
 from daskls.graph.views import find_views
 from daskls.neighbors.search import find_nearest
 from daskls.plotting.lazy import new_axes
-from daskls.plotting.partition import CELL_COLORS, CLASS_COLORS, MARGIN
+from daskls.plotting.plane import (
+    CELL_COLORS,
+    check_least,
+    draw_boundary,
+    draw_dots,
+    draw_frame,
+    draw_numbers,
+    find_answers,
+    label_colors,
+    pad_limits,
+    pixel_grid,
+    polar_grid,
+)
 from daskls.plotting.polygons import color_cells
 from daskls.records import FloatArray, IntArray, NeighborSpec
 from daskls.store.centers import read_centers
@@ -27,8 +39,6 @@ __all__ = ["NeighborhoodDisplay"]
 
 # More circles than this hide each other.
 MOST_CENTERS = 200
-# The polar grid inside a circle on which a local boundary is drawn: it ends on the circle exactly.
-N_RADII, N_ANGLES = 40, 120
 LOCAL_COLOR = "#008b8b"
 INNER_COLOR, OUTER_COLOR, ONE_CLASS_COLOR = "#4a4a4a", "#8a8f96", "#c9cdd2"
 
@@ -129,18 +139,15 @@ class NeighborhoodDisplay:
             a center, or numbers below their least value
         NotFittedError : an estimator that is not fitted
         """
-        for name, value, least in (
-            ("n_centers", n_centers, 1),
-            ("n_rows", n_rows, 1),
-            ("resolution", resolution, 2),
-        ):
-            if value is not None and value < least:
-                raise ParameterError(f"{name} is {value}; it must be at least {least}.")
+        n_centers = MOST_CENTERS if n_centers is None else n_centers
+        check_least("n_centers", n_centers, 1)
+        check_least("n_rows", n_rows, 1)
+        check_least("resolution", resolution, 2)
         reader = _open_falk(estimator)
         leaves = open_leaves(str(reader.path), reader.fingerprint)
         rng = np.random.default_rng(random_state)
         window = None if limits is None else np.asarray(limits, np.float64)
-        numbers = _choose(_centers_in(reader, window), n_centers or MOST_CENTERS, rng)
+        numbers = _choose(_centers_in(reader, window), n_centers, rng)
         own = leaves.read_places(_center_places(reader)[numbers])
         centers = own.X.astype(np.float64)
         counts = _neighbor_counts(estimator, reader, leaves.n_rows)
@@ -148,7 +155,7 @@ class NeighborhoodDisplay:
         drawn = leaves.read_places(_choose(_places_in(leaves, window), n_rows, rng))
         if window is None:
             window = _find_limits(drawn.X, centers, radii[:, 0])
-        pixels = _pixels(window, resolution)
+        pixels = pixel_grid(window, resolution).reshape(2, -1).T
         shape = (resolution, resolution)
         return cls(
             numbers=numbers,
@@ -157,7 +164,7 @@ class NeighborhoodDisplay:
             radii=radii,
             counts=counts,
             discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
-            joint=_answers(estimator.decision_function(pixels)).reshape(shape),
+            joint=find_answers(estimator.decision_function(pixels)).reshape(shape),
             cells=find_views(reader, pixels)[0].reshape(shape),
             limits=window,
             classes=estimator.classes_,
@@ -206,43 +213,20 @@ class NeighborhoodDisplay:
         self.centers_ = self._draw_centers()
         if legend:
             self._draw_legend()
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        ax.set_xlim(*self.limits[0])
-        ax.set_ylim(*self.limits[1])
         ax.set_title(self._title(), fontsize=10)
-        spans = np.diff(self.limits, axis=1).ravel()
-        # Circles stay circles where the features have a like range.
-        if 1 / 3 < spans[0] / spans[1] < 3:
-            ax.set_aspect("equal")
+        draw_frame(ax, self.limits, self.names)
         return self
 
     def _draw_regions(self) -> Any:
         """Fill the area that each center answers, neighbors in different colors."""
-        from matplotlib.colors import ListedColormap
-
         colors = color_cells(self.cells, int(self.cells.max()) + 1, len(CELL_COLORS))
-        return self.ax_.imshow(
-            colors[self.cells],
-            extent=self.limits.ravel(),
-            origin="lower",
-            cmap=ListedColormap(CELL_COLORS),
-            vmin=-0.5,
-            vmax=len(CELL_COLORS) - 0.5,
-            interpolation="nearest",
-            aspect="auto",
-        )
+        return draw_numbers(self.ax_, colors[self.cells], self.limits, CELL_COLORS)
 
     def _draw_rows(self) -> Any:
         """Draw the rows as dots, smaller and paler where there are many."""
         share = min(300 / max(len(self.rows), 1), 1.0)
-        return self.ax_.scatter(
-            *self.rows.T,
-            s=4 + 16 * share,
-            c=[_class_color(i) for i in self.row_classes],
-            linewidths=0,
-            alpha=0.55 + 0.3 * share,
-            zorder=2,
-        )
+        style = {"s": 4 + 16 * share, "linewidths": 0, "alpha": 0.55 + 0.3 * share, "zorder": 2}
+        return draw_dots(self.ax_, self.rows, self.row_classes, **style)
 
     def _draw_circles(self) -> tuple[Any, Any]:
         """Draw both circles of every center: dotted, and paler where nothing was trained."""
@@ -263,39 +247,24 @@ class NeighborhoodDisplay:
 
     def _draw_centers(self) -> Any:
         """Mark the centers: rows like any other, with a black edge."""
-        return self.ax_.scatter(
-            *self.centers.T,
-            s=34,
-            c=[_class_color(i) for i in self.center_classes],
-            edgecolors="black",
-            linewidths=1.3,
-            zorder=5,
-        )
+        style = {"s": 34, "edgecolors": "black", "linewidths": 1.3, "zorder": 5}
+        return draw_dots(self.ax_, self.centers, self.center_classes, **style)
 
     def _draw_local(self) -> list[Any]:
         """Draw the local boundaries that cross their circles of k rows."""
+        style = {"colors": LOCAL_COLOR, "linewidths": 1.1, "zorder": 3}
         drawn = []
         for i, number in enumerate(self.numbers.tolist()):
             if number in self.discs:
-                grid = polar_grid(self.centers[i], self.radii[i, 1])
-                style = {"colors": LOCAL_COLOR, "linewidths": 1.1, "zorder": 3}
-                drawn.append(self._draw_boundary(grid[0], grid[1], self.discs[number], style))
+                grid, answers = polar_grid(self.centers[i], self.radii[i, 1]), self.discs[number]
+                drawn.append(draw_boundary(self.ax_, grid, answers, len(self.classes), **style))
         return [boundary for boundary in drawn if boundary is not None]
 
     def _draw_joint(self) -> Any:
         """Draw the boundary of the whole model."""
-        x, y = (np.linspace(low, high, len(self.joint)) for low, high in self.limits)
+        grid = pixel_grid(self.limits, len(self.joint))
         style = {"colors": "black", "linewidths": 1.8, "linestyles": ":", "zorder": 4}
-        return self._draw_boundary(x, y, self.joint, style)
-
-    def _draw_boundary(self, x: FloatArray, y: FloatArray, values: FloatArray, style: Any) -> Any:
-        """Draw where the answer changes, or nothing where it never does."""
-        n_classes = len(self.classes)
-        levels = [0.0] if n_classes == 2 else [i + 0.5 for i in range(n_classes - 1)]
-        # matplotlib would warn of a contour without lines.
-        if not any(values.min() < level < values.max() for level in levels):
-            return None
-        return self.ax_.contour(x, y, values, levels, **style)
+        return draw_boundary(self.ax_, grid, self.joint, len(self.classes), **style)
 
     def _draw_legend(self) -> None:
         """Explain what is drawn, beside the axes."""
@@ -306,8 +275,8 @@ class NeighborhoodDisplay:
 
         entries = []
         if self.rows_ is not None:
-            for i, label in enumerate(self.classes.tolist()):
-                entries.append(entry(str(label), marker="o", ms=5, color=_class_color(i)))
+            for label, color in label_colors(self.classes):
+                entries.append(entry(label, marker="o", ms=5, color=color))
         entries.append(entry("center", marker="o", ms=6, mfc="none", mec="black", mew=1.3))
         if self.inner_ is not None:
             inner, outer = self.counts
@@ -330,13 +299,6 @@ class NeighborhoodDisplay:
         if len(self.numbers) < n_centers:
             title += f"\n(drawn: {len(self.numbers)} of the {n_centers} centers)"
         return title
-
-
-def polar_grid(center: FloatArray, radius: float) -> FloatArray:
-    """Return the points of a grid that fills a circle: array (2, radii, angles)."""
-    angles = np.linspace(0, 2 * np.pi, N_ANGLES + 1)
-    steps = np.linspace(0, radius, N_RADII)[:, None]
-    return np.stack([center[0] + steps * np.cos(angles), center[1] + steps * np.sin(angles)])
 
 
 def _open_falk(estimator: Any) -> ModelReader:
@@ -428,14 +390,7 @@ def _find_limits(rows: FloatArray, centers: FloatArray, radii: FloatArray) -> Fl
     """Return the range of each axis: the rows, the inner circles and a margin."""
     low = np.minimum(rows.min(axis=0), (centers - radii[:, None]).min(axis=0)).astype(np.float64)
     high = np.maximum(rows.max(axis=0), (centers + radii[:, None]).max(axis=0))
-    pad = MARGIN * (high - low) + 1e-9
-    return np.stack([low - pad, high + pad], axis=1)
-
-
-def _pixels(limits: FloatArray, resolution: int) -> FloatArray:
-    """Return the pixels' centers, (resolution^2, 2)."""
-    x, y = (np.linspace(low, high, resolution) for low, high in limits)
-    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    return pad_limits(low, high)
 
 
 def _answer_discs(
@@ -449,23 +404,11 @@ def _answer_discs(
         if len(model.classes) > 1:
             grid = polar_grid(center, radius)
             scores = model_scores(model, grid.reshape(2, -1).T, n_classes)
-            discs[number] = _answers(scores).reshape(grid.shape[1:])
+            discs[number] = find_answers(scores).reshape(grid.shape[1:])
     return discs
-
-
-def _answers(scores: FloatArray) -> FloatArray:
-    """Return what boundaries are drawn of: values of two classes, or the winners' numbers."""
-    scores = np.asarray(scores)
-    answers: FloatArray = scores if scores.ndim == 1 else scores.argmax(axis=1)
-    return answers
 
 
 def _names(feature_names: Any) -> tuple[str, str]:
     """Return the axes' labels."""
     first, second = ("feature 0", "feature 1") if feature_names is None else feature_names
     return str(first), str(second)
-
-
-def _class_color(number: int) -> str:
-    """Return a class's color."""
-    return CLASS_COLORS[number % len(CLASS_COLORS)]

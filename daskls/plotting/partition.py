@@ -8,15 +8,23 @@ import numpy as np
 from daskls.errors import DataError, ParameterError
 from daskls.partition.tree import route_rows
 from daskls.plotting.lazy import new_axes
+from daskls.plotting.plane import (
+    CELL_COLORS,
+    check_least,
+    class_colors,
+    draw_boundary,
+    draw_dots,
+    draw_frame,
+    draw_numbers,
+    find_answers,
+    label_colors,
+    pad_limits,
+    pixel_grid,
+)
 from daskls.plotting.polygons import cell_polygons, color_cells, plane_tree
 from daskls.records import FloatArray, IntArray, Tree
 
 __all__ = ["PartitionDisplay"]
-
-# Pale, so that rows and the boundary stand out.
-CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
-CLASS_COLORS = ("#1f5a99", "#c8501e", "#2e7d32", "#7b3f99", "#a67c00", "#4d4d4d")
-MARGIN = 0.03
 
 
 @dataclass
@@ -102,7 +110,8 @@ class PartitionDisplay:
         tree = _find_tree(estimator, partition)
         report = estimator.fit_report_[estimator.fit_report_.partition == partition]
         n_features = estimator.n_features_in_
-        _check_features(features, n_features, resolution)
+        _check_features(features, n_features)
+        check_least("resolution", resolution, 2)
         X = None if X is None else _check_rows(X, n_features)
         point = _plane_point(X, n_features)
         plane = plane_tree(tree, features, point)
@@ -153,13 +162,7 @@ class PartitionDisplay:
         if show_rows and self.rows is not None:
             self.rows_ = self._draw_rows()
         self.boundary_ = self._draw_boundary()
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        ax.set_xlim(*self.limits[0])
-        ax.set_ylim(*self.limits[1])
-        spans = np.diff(self.limits, axis=1).ravel()
-        # Squares stay square where the features have a like range.
-        if 1 / 3 < spans[0] / spans[1] < 3:
-            ax.set_aspect("equal")
+        draw_frame(ax, self.limits, self.names)
         return self
 
     def _draw_regions(self, fill: str, border_width: float) -> Any:
@@ -188,42 +191,27 @@ class PartitionDisplay:
 
     def _draw_classes(self) -> None:
         """Tint every pixel by the class that wins there."""
-        from matplotlib.colors import ListedColormap
-
-        colors = [_tint(_class_color(i)) for i in range(len(self.classes))]
-        self.ax_.imshow(
-            self.decided,
-            extent=self.limits.ravel(),
-            origin="lower",
-            cmap=ListedColormap(colors),
-            vmin=-0.5,
-            vmax=len(self.classes) - 0.5,
-            interpolation="nearest",
-            aspect="auto",
-        )
+        colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
+        draw_numbers(self.ax_, self.decided, self.limits, colors)
 
     def _draw_rows(self) -> Any:
         """Draw rows as dots in their classes' colors, with a legend of the classes."""
         if self.rows is None:
             raise AssertionError("checked by plot")
-        color = "#333333"
-        if self.row_classes is not None:
-            color = [_class_color(i) for i in self.row_classes]  # type: ignore[assignment]
-            for i, label in enumerate(self.classes.tolist()):
-                self.ax_.plot([], [], "o", ms=5, color=_class_color(i), label=str(label))
-            self.ax_.legend(title="class", loc="upper right", framealpha=0.9)
-        return self.ax_.scatter(*self.rows.T, s=5, c=color, linewidths=0, alpha=0.75, zorder=2)
+        style = {"s": 5, "linewidths": 0, "alpha": 0.75, "zorder": 2}
+        if self.row_classes is None:
+            return self.ax_.scatter(*self.rows.T, c="#333333", **style)
+        for label, color in label_colors(self.classes):
+            self.ax_.plot([], [], "o", ms=5, color=color, label=label)
+        self.ax_.legend(title="class", loc="upper right", framealpha=0.9)
+        return draw_dots(self.ax_, self.rows, self.row_classes, **style)
 
     def _draw_boundary(self) -> Any:
         """Draw where the answer changes."""
-        x, y = (np.linspace(low, high, len(self.decided)) for low, high in self.limits)
-        values, levels = self.scores, [0.0]
-        if values is None:
-            values, levels = self.decided, [i + 0.5 for i in range(len(self.classes) - 1)]
-        if not any(values.min() < level < values.max() for level in levels):
-            # One class all over: matplotlib would warn of a contour without lines.
-            return None
-        return self.ax_.contour(x, y, values, levels, colors="black", linewidths=1.3, zorder=3)
+        grid = pixel_grid(self.limits, len(self.decided))
+        answers = self.decided if self.scores is None else self.scores
+        style = {"colors": "black", "linewidths": 1.3, "zorder": 3}
+        return draw_boundary(self.ax_, grid, answers, len(self.classes), **style)
 
 
 def _find_tree(estimator: Any, partition: int) -> Tree:
@@ -237,15 +225,13 @@ def _find_tree(estimator: Any, partition: int) -> Tree:
     return trees[partition]
 
 
-def _check_features(features: tuple[int, int], n_features: int, resolution: int) -> None:
+def _check_features(features: tuple[int, int], n_features: int) -> None:
     """Refuse a plane that the estimator's space does not have."""
     if len(set(features)) != 2 or not all(0 <= f < n_features for f in features):
         raise ParameterError(
             f"features is {tuple(features)}; it must be two different numbers from 0 to "
             f"{n_features - 1}: the model has {n_features} features."
         )
-    if resolution < 2:
-        raise ParameterError(f"resolution is {resolution}; it must be at least 2.")
 
 
 def _check_rows(X: Any, n_features: int) -> FloatArray:
@@ -282,8 +268,7 @@ def _find_limits(limits: Any, rows: FloatArray | None, plane: Any, report: Any) 
         # of radius r having the area 2 r^2.
         reach = float(np.sqrt((report.radius**2).sum() / 2))
         low, high = plane.center - reach, plane.center + reach
-    pad = MARGIN * (high - low) + 1e-9
-    return np.stack([low - pad, high + pad], axis=1)
+    return pad_limits(low, high)
 
 
 def _pixels(
@@ -291,17 +276,16 @@ def _pixels(
 ) -> FloatArray:
     """Return the pixels' centers as rows of all features."""
     pixels = np.tile(point, (resolution**2, 1))
-    x, y = (np.linspace(low, high, resolution) for low, high in limits)
-    pixels[:, features] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    pixels[:, features] = pixel_grid(limits, resolution).reshape(2, -1).T
     return pixels
 
 
 def _decide(estimator: Any, pixels: FloatArray) -> tuple[IntArray, FloatArray | None]:
     """Return the winning class at each pixel, and for two classes the decision values."""
-    scores = np.asarray(estimator.decision_function(pixels))
-    if scores.ndim == 2:
-        return scores.argmax(axis=1), None
-    return (scores > 0).astype(int), scores
+    answers = find_answers(estimator.decision_function(pixels))
+    if len(estimator.classes_) == 2:
+        return (answers > 0).astype(int), answers
+    return answers, None
 
 
 def _names(features: tuple[int, int], feature_names: Any) -> tuple[str, str]:
@@ -309,11 +293,6 @@ def _names(features: tuple[int, int], feature_names: Any) -> tuple[str, str]:
     if feature_names is None:
         return f"feature {features[0]}", f"feature {features[1]}"
     return str(feature_names[features[0]]), str(feature_names[features[1]])
-
-
-def _class_color(number: int) -> str:
-    """Return a class's color."""
-    return CLASS_COLORS[number % len(CLASS_COLORS)]
 
 
 def _tint(color: str) -> tuple[float, ...]:

@@ -62,11 +62,9 @@ class SelectionDisplay:
                 'SelectionDisplay draws that of a FalkSVC with selection="local" or "grid".'
             )
         errors = np.array(selected["errors"])
-        method, spec = estimator._reader.method, estimator._reader.spec
-        candidates = sorted(
-            {min(k, estimator._reader.meta["n_rows"]) for k in method["n_neighbors"]}
-        )
-        percentiles = method["percentiles"]
+        meta, spec = estimator._reader.meta, estimator._reader.spec
+        candidates = sorted({min(k, meta["n_rows"]) for k in meta["method"]["n_neighbors"]})
+        percentiles = meta["method"]["percentiles"]
         if percentiles is not None:
             widths = [f"{p:g} %" for p in percentiles]
         else:

@@ -28,8 +28,10 @@ __all__ = [
     "FORMAT",
     "MAX_CHUNK_ROWS",
     "Root",
+    "open_member",
     "read_array",
     "read_forest",
+    "read_values",
     "root_stamp",
     "write_array",
     "write_forest",
@@ -76,13 +78,32 @@ def read_array(group: zarr.Group, name: str, rows: slice = slice(None)) -> Float
     ------
     StoreError : when the array, or a chunk of it, is missing or truncated
     """
-    where = f"{group.store_path}/{name}"
+    return read_values(open_member(group, name), rows)
+
+
+def open_member(group: zarr.Group, name: str) -> "zarr.Array[Any]":
+    """Return an array of a group, to be read several times.
+
+    Raises
+    ------
+    StoreError : when it is missing
+    """
     try:
-        values = np.asarray(group[name][rows])
+        array = group[name]
     except KeyError as error:
         raise StoreError(
-            f"The model's array {where} is missing. Copy or train the model again."
+            f"The model's array {group.store_path}/{name} is missing. "
+            "Copy or train the model again."
         ) from error
+    assert isinstance(array, zarr.Array)
+    return array
+
+
+def read_values(array: "zarr.Array[Any]", rows: slice = slice(None)) -> FloatArray:
+    """Read (a slice of rows of) an opened array; as `read_array`."""
+    where = array.store_path
+    try:
+        values = np.asarray(array[rows])
     except (ValueError, RuntimeError, OSError) as error:
         raise StoreError(
             f"The model's array {where} cannot be read ({error}): it is truncated or damaged. "

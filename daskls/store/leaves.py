@@ -18,7 +18,14 @@ from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray, LeafRows, Regions
 from daskls.store.exchange import Rows
 from daskls.store.files import no_space_is_store_error, replace_folder
-from daskls.store.layout import Root, read_array, root_stamp, write_array
+from daskls.store.layout import (
+    Root,
+    open_member,
+    read_array,
+    read_values,
+    root_stamp,
+    write_array,
+)
 from daskls.store.models import bundle_path
 
 __all__ = [
@@ -137,6 +144,7 @@ class LeafReader:
         self._bundles = [(int(a), int(b)) for a, b in read_array(index, "bundles")]
         self._first_leaves = np.array([first for first, _ in self._bundles])
         self._cache = _Cache(cache_nbytes)
+        self._arrays: dict[tuple[int, str], zarr.Array[Any]] = {}
 
     @property
     def n_rows(self) -> int:
@@ -158,30 +166,33 @@ class LeafReader:
         found = self._cache.get(leaf)
         if found is None:
             found = self._read(leaf)
-            self._cache.put(leaf, found, found.X.nbytes + 20 * len(found.X))
+            self._cache.put(leaf, found, found.X.nbytes + found.numbers.nbytes)
         return found
 
-    def _group(self, leaf: int) -> tuple[zarr.Group, slice]:
-        """Return the group of a leaf's bundle, and the leaf's rows in it."""
+    def _array(self, leaf: int, name: str) -> tuple["zarr.Array[Any]", slice]:
+        """Return an array of a leaf's bundle, kept open, and the leaf's rows in it."""
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
-        path = bundle_path(self.path, first, last, KIND)
-        try:
-            group = zarr.open_group(path, mode="r", zarr_format=3)
-        except (FileNotFoundError, ValueError) as error:
-            raise StoreError(
-                f"The model's rows {path} are missing or damaged ({error}). Copy or train it again."
-            ) from error
+        if (first, name) not in self._arrays:
+            path = bundle_path(self.path, first, last, KIND)
+            try:
+                group = zarr.open_group(path, mode="r", zarr_format=3)
+            except (FileNotFoundError, ValueError) as error:
+                raise StoreError(
+                    f"The model's rows {path} are missing or damaged ({error}). "
+                    "Copy or train it again."
+                ) from error
+            self._arrays[first, name] = open_member(group, name)
         start, stop = self.first_places[[leaf, leaf + 1]] - self.first_places[first]
-        return group, slice(int(start), int(stop))
+        return self._arrays[first, name], slice(int(start), int(stop))
+
+    def _column(self, leaf: int, name: str) -> FloatArray:
+        return read_values(*self._array(leaf, name))
 
     def _read(self, leaf: int) -> LeafRows:
-        group, rows = self._group(leaf)
         cells = slice(*self._cell_ptr[leaf : leaf + 2])
         return LeafRows(
-            read_array(group, "X", rows),
-            read_array(group, "codes", rows),
-            read_array(group, "weights", rows),
-            read_array(group, "numbers", rows),
+            self._column(leaf, "X"),
+            self._column(leaf, "numbers"),
             np.r_[0, np.cumsum(self._cell_rows[cells])],
             self._cells.take(cells),
             int(self.first_places[leaf]),
@@ -190,10 +201,9 @@ class LeafReader:
     def read_numbers(self) -> IntArray:
         """Return the global row number of every place, int64 (n,)."""
         parts = []
-        for first, last in self._bundles:
-            group, _ = self._group(first)
-            parts.append(read_array(group, "numbers"))
-            assert len(parts[-1]) == self.first_places[last + 1] - self.first_places[first]
+        for first, _ in self._bundles:
+            array, _ = self._array(first, "numbers")
+            parts.append(read_values(array))
         return np.concatenate(parts)
 
     def read_places(self, places: IntArray) -> Rows:
@@ -216,7 +226,8 @@ class LeafReader:
         columns: list[FloatArray] = []
         for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
             rows = self.read_leaf(leaf)
-            sources = (rows.X, rows.codes, rows.weights, rows.numbers)
+            labels = self._column(leaf, "codes"), self._column(leaf, "weights")
+            sources = (rows.X, *labels, rows.numbers)
             if not columns:
                 columns = [np.empty((len(flat), *c.shape[1:]), c.dtype) for c in sources]
             inside = flat[own] - rows.first_place

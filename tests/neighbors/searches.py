@@ -51,8 +51,6 @@ class Leaves:
         ptr = np.r_[0, np.cumsum(np.bincount(of_cell, minlength=n_cells))]
         return LeafRows(
             X,
-            np.zeros(len(X), np.int32),
-            np.ones(len(X)),
             self.numbers[rows],
             ptr,
             measure_regions(X, ptr),

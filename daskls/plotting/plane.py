@@ -1,0 +1,118 @@
+"""Drawing on the plane of two features: colors, grids of points, boundaries, the frame."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.records import FloatArray, IntArray
+
+__all__ = [
+    "CELL_COLORS",
+    "check_least",
+    "class_colors",
+    "draw_boundary",
+    "draw_dots",
+    "draw_frame",
+    "draw_numbers",
+    "find_answers",
+    "label_colors",
+    "pad_limits",
+    "pixel_grid",
+    "polar_grid",
+]
+
+# Pale, so that rows and the boundary stand out.
+CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
+CLASS_COLORS = ("#1f5a99", "#c8501e", "#2e7d32", "#7b3f99", "#a67c00", "#4d4d4d")
+# The share of a range that is left free on either side.
+MARGIN = 0.03
+# Of the grid inside a circle, which ends on the circle exactly.
+N_RADII, N_ANGLES = 40, 120
+
+
+def check_least(name: str, value: int, least: int) -> None:
+    """Refuse a number below its least value."""
+    if value < least:
+        raise ParameterError(f"{name} is {value}; it must be at least {least}.")
+
+
+def class_colors(numbers: Iterable[int]) -> list[str]:
+    """Return the colors of classes, given their numbers."""
+    return [CLASS_COLORS[number % len(CLASS_COLORS)] for number in numbers]
+
+
+def label_colors(classes: FloatArray) -> list[tuple[str, str]]:
+    """Return each class's label and color, for a legend."""
+    return list(zip(map(str, classes.tolist()), class_colors(range(len(classes))), strict=True))
+
+
+def pad_limits(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the range of each axis from the least to the greatest values, with a margin."""
+    pad = MARGIN * (high - low) + 1e-9
+    return np.stack([low - pad, high + pad], axis=1)
+
+
+def pixel_grid(limits: FloatArray, resolution: int) -> FloatArray:
+    """Return the pixels' centers: array (2, resolution, resolution)."""
+    x, y = (np.linspace(low, high, resolution) for low, high in limits)
+    return np.stack(np.meshgrid(x, y))
+
+
+def polar_grid(center: FloatArray, radius: float) -> FloatArray:
+    """Return the points of a grid that fills a circle: array (2, radii, angles)."""
+    angles = np.linspace(0, 2 * np.pi, N_ANGLES + 1)
+    steps = np.linspace(0, radius, N_RADII)[:, None]
+    return np.stack([center[0] + steps * np.cos(angles), center[1] + steps * np.sin(angles)])
+
+
+def find_answers(scores: Any) -> FloatArray:
+    """Return what boundaries are drawn of: values of two classes, or the winners' numbers."""
+    scores = np.asarray(scores)
+    answers: FloatArray = scores if scores.ndim == 1 else scores.argmax(axis=1)
+    return answers
+
+
+def draw_boundary(
+    ax: Any, grid: FloatArray, answers: FloatArray, n_classes: int, **style: Any
+) -> Any:
+    """Draw where the answers at a grid's points change, or nothing where they never do."""
+    # Decision values change their sign; winners' numbers change between whole ones.
+    levels = [0.0] if answers.dtype.kind == "f" else [i + 0.5 for i in range(n_classes - 1)]
+    # matplotlib would warn of a contour without lines.
+    if not any(answers.min() < level < answers.max() for level in levels):
+        return None
+    return ax.contour(*grid, answers, levels, **style)
+
+
+def draw_dots(ax: Any, rows: FloatArray, classes: IntArray, **style: Any) -> Any:
+    """Draw rows in their classes' colors."""
+    return ax.scatter(*rows.T, c=class_colors(classes), **style)
+
+
+def draw_numbers(ax: Any, numbers: IntArray, limits: FloatArray, colors: Sequence[Any]) -> Any:
+    """Fill each pixel with the color of its number."""
+    from matplotlib.colors import ListedColormap
+
+    return ax.imshow(
+        numbers,
+        extent=limits.ravel(),
+        origin="lower",
+        cmap=ListedColormap(colors),
+        vmin=-0.5,
+        vmax=len(colors) - 0.5,
+        interpolation="nearest",
+        aspect="auto",
+    )
+
+
+def draw_frame(ax: Any, limits: FloatArray, names: tuple[str, str]) -> None:
+    """Set the axes' labels and ranges."""
+    ax.set(xlabel=names[0], ylabel=names[1])
+    ax.set_xlim(*limits[0])
+    ax.set_ylim(*limits[1])
+    spans = np.diff(limits, axis=1).ravel()
+    # Squares stay square, and circles round, where the features have a like range.
+    if 1 / 3 < spans[0] / spans[1] < 3:
+        ax.set_aspect("equal")
