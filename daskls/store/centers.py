@@ -1,13 +1,14 @@
 """The centers of FaLK-SVM in the store: their places, and the center of every row."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import zarr
 
 from daskls.records import IntArray
 from daskls.store.files import no_space_is_store_error
-from daskls.store.layout import Root, read_array, write_array
+from daskls.store.layout import Root, open_member, read_array, read_values, write_array
 
 __all__ = ["Centers", "read_centers", "write_centers"]
 
@@ -23,17 +24,17 @@ class Centers:
     ----------
     places : int64 array, shape (c,), increasing
     n_rounds, n_searched : int. Rounds of the covering, and rows whose neighbors they searched.
-    group : zarr.Group. Holds ``owner``: the center of each place, int32 (n,).
+    owner : zarr.Array, int32 (n,). The center of each place.
     """
 
     places: IntArray
     n_rounds: int
     n_searched: int
-    group: zarr.Group
+    owner: "zarr.Array[Any]"
 
     def owners(self, start: int, stop: int) -> IntArray:
         """Return the center of each of the places start .. stop - 1."""
-        return read_array(self.group, "owner", slice(start, stop))
+        return read_values(self.owner, slice(start, stop))
 
 
 def write_centers(
@@ -57,7 +58,7 @@ def write_centers(
         write_array(group, "places", taken[order])
         write_array(group, "owner", number[owner], CHUNK_ROWS)
         group.attrs.update({"n_rounds": n_rounds, "n_searched": n_searched, "complete": True})
-    return Centers(taken[order], n_rounds, n_searched, group)
+    return Centers(taken[order], n_rounds, n_searched, open_member(group, "owner"))
 
 
 def read_centers(root: Root) -> Centers | None:
@@ -66,4 +67,5 @@ def read_centers(root: Root) -> Centers | None:
     if group is None or not group.attrs.get("complete", False):
         return None
     n_rounds, n_searched = (int(str(group.attrs[name])) for name in ("n_rounds", "n_searched"))
-    return Centers(read_array(group, "places"), n_rounds, n_searched, group)
+    owner = open_member(group, "owner")
+    return Centers(read_array(group, "places"), n_rounds, n_searched, owner)
