@@ -7,13 +7,14 @@ BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m
+.PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m \
+	bench-falk bench-cells
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
 	@echo "make test      run the tests"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
-	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m"
+	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells"
 	@echo "               measure again, into benchmarks/results; what was measured is kept: see each script"
 	@echo "make clean     remove the virtual environment and build outputs"
 
@@ -66,6 +67,16 @@ bench-covtype: $(BENCH_READY)
 
 bench-10m: $(BENCH_READY)
 	$(BENCH_PYTHON) benchmarks/bench_10m.py
+
+bench-falk: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/bench_falk.py
+	$(BENCH_PYTHON) benchmarks/falk_scale.py
+	$(BENCH_PYTHON) benchmarks/falk_small.py
+
+# Error against the size of cells; one worker against two.
+bench-cells: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/cell_size.py
+	$(BENCH_PYTHON) benchmarks/workers.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

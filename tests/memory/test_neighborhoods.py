@@ -1,0 +1,89 @@
+"""What the tasks of the methods on neighborhoods hold, beside what was projected."""
+
+import gc
+import shutil
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from daskls import FalkSVC
+from daskls.graph.gather import RowsHandle
+from daskls.graph.neighborhoods import CenterBundle, NeighborJob, fit_centers
+from daskls.memory import TaskSizes, gather_nbytes, neighborhood_nbytes, search_nbytes
+from daskls.neighbors.search import find_nearest
+from daskls.plan import CELL_ROWS
+from daskls.records import NeighborSpec, SolverSpec
+from daskls.store.centers import read_centers
+from daskls.store.layout import Root
+
+# A projection must never be below the measured peak, but for what threads of earlier tests hold;
+# and not above it by more than this factor.
+LOOSEST = 4.0
+SLACK = 1 << 18
+
+
+def peak_of(run):
+    """Return the most bytes that numpy held at once in the second of two runs."""
+    run()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def rows_of(n, d, n_classes):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)).astype("f4"), rng.integers(n_classes, size=n)
+
+
+@pytest.mark.parametrize(("k", "chunk"), [(600, 1), (600, 6), (1500, 1)])
+@pytest.mark.parametrize(("d", "n_classes"), [(4, 2), (60, 2), (10, 4)])
+def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
+    X, y = rows_of(4000, d, n_classes)
+    path = tmp_path / "m"
+    model = FalkSVC(k, n_assigned=60, C=1.0, gamma=1.0, tol=1e9, random_state=0, store=path)
+    model.fit(X, y)
+    centers = read_centers(Root.open(path)).places[: 4 * chunk].tolist()
+    # No step is needed, so that all time goes into what is held.
+    spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
+    neighbors = NeighborSpec("falk", (k,), percentiles=(50.0,))
+    handle = RowsHandle(str(path), model._handle.fingerprint, cache_nbytes=0)
+    job = NeighborJob(handle, spec, neighbors, k, 0, chunk)
+    bundle = CenterBundle(0, len(centers) - 1, tuple(centers))
+
+    def run():
+        shutil.rmtree(path / "bundles", ignore_errors=True)
+        handle.open()
+        assert fit_centers(bundle, job).n_cells == len(centers)
+
+    sizes = TaskSizes(d, 4, n_classes, CELL_ROWS, spec)
+    projected = neighborhood_nbytes(sizes, k, CELL_ROWS, chunk)
+    peak = peak_of(run)
+    assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+
+
+def test_searching(tmp_path):
+    X, y = rows_of(4000, 20, 2)
+    model = FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
+    handle = RowsHandle(str(tmp_path / "m"), model._handle.fingerprint, cache_nbytes=0)
+    leaves = handle.open()
+    sizes = TaskSizes(20, 4, 2, CELL_ROWS, SolverSpec())
+    for n, k in ((2000, 50), (300, 1000)):
+        peak = peak_of(lambda n=n, k=k: find_nearest(X[:n], k, leaves.regions, leaves.read_leaf))
+        projected = search_nbytes(sizes, n, k, CELL_ROWS)
+        assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+
+
+def test_projections_grow_with_what_they_project():
+    sizes = TaskSizes(10, 4, 2, CELL_ROWS, SolverSpec(C=(1.0,)))
+    wider = replace(sizes, n_features=20)
+    assert gather_nbytes(wider, 5000) > gather_nbytes(sizes, 5000) > gather_nbytes(sizes, 500) > 0
+    base = neighborhood_nbytes(sizes, 500, 1000, 4)
+    assert neighborhood_nbytes(wider, 500, 1000, 4) > base
+    assert neighborhood_nbytes(sizes, 1000, 1000, 4) > base
+    assert neighborhood_nbytes(sizes, 500, 1000, 8) > base
