@@ -114,7 +114,8 @@ class CellReport:
 
     ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
     lies. ``n_at_limit`` counts the solves that ended without reaching ``tol``, ``n_read`` leaves
-    that the search of a neighborhood could not exclude.
+    that the search of a neighborhood could not exclude: like ``seconds`` it depends on what ran
+    beside it.
     """
 
     cell: int

@@ -337,8 +337,10 @@ def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
 def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
     """On a real local cluster, whose processes get the signal too."""
     data, model = folder / "many.zarr", folder / "interrupted.zarr"
-    write("checkerboard", data, 12_000)
-    args = ("fit", data, model, "--cell-size", "300", "--random-state", "1", "--workers", "1", "-q")
+    # Some bundles of a second or so each: the signal comes when the first one is done.
+    write("checkerboard", data, 40_000)
+    args = ("fit", data, model, "--cell-size", "1000", "--random-state", "1", "--workers", "1")
+    args = (*args, "-q")
     process = daskls_process(*args, start_new_session=True)
     bundles = model / "bundles"
     deadline = time.monotonic() + 60

@@ -25,10 +25,27 @@ from daskls.store.files import local_path
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
-__all__ = ["LocalClassifier"]
+__all__ = ["LocalClassifier", "SharesClient"]
 
 
-class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SharesClient(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose ``client`` is shared by its clones and stays behind when it travels."""
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy; the client is shared, as a connection cannot be copied."""
+        params = self.get_params(deep=False)
+        client = params.pop("client", None)
+        copies = {name: clone(value, safe=False) for name, value in params.items()}
+        return type(self)(**copies, client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the client."""
+        state = dict(super().__getstate__())
+        state["client"] = None
+        return state
+
+
+class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
     """A classifier whose fitted state is a handle on a model in a store."""
 
     client: Any
@@ -42,17 +59,9 @@ class LocalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = False
         return tags
 
-    def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy; the client is shared, as a connection cannot be copied."""
-        params = self.get_params(deep=False)
-        client = params.pop("client", None)
-        copies = {name: clone(value, safe=False) for name, value in params.items()}
-        return type(self)(**copies, client=client)
-
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the client; a temporary model travels inside."""
-        state = dict(super().__getstate__())
-        state["client"] = None
+        state = super().__getstate__()
         handle = state.get("_handle")
         if handle is not None and handle.is_temporary:
             state["_handle"] = embed_model(handle)

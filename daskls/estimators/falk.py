@@ -176,7 +176,7 @@ class FalkSVC(NeighborhoodClassifier):
                 if values is not None and len(values) > 1:
                     raise ParameterError(
                         f"{name} has {len(values)} candidates but selection is None; give one "
-                        'value, or selection="local" or "each".'
+                        'value, or a selection: "local", "grid" or "each".'
                     )
         return spec
 
@@ -190,7 +190,7 @@ class FalkSVC(NeighborhoodClassifier):
         if len(candidates) > 1 and self.selection not in ("local", "grid"):
             raise ParameterError(
                 f"n_neighbors has {len(candidates)} candidates, which selection="
-                f'{self.selection!r} cannot choose from; give one, or selection="local".'
+                f'{self.selection!r} cannot choose from; give one, or selection="local" or "grid".'
             )
         local_widths = self.selection and self.gamma is None and self.kernel == "rbf"
         return NeighborSpec(

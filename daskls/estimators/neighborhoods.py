@@ -71,6 +71,12 @@ class NeighborhoodClassifier(LocalClassifier):
         """Return what each neighborhood is trained with."""
         raise NotImplementedError
 
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, and those that do not go together."""
+        super()._validate_params()
+        self._neighbors()
+        self._solver()
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Gather the training rows by leaf, train what the method trains beforehand.
 

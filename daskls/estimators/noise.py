@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import dask.array as da
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
+from daskls.estimators.base import SharesClient
 from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input, is_in_memory
 from daskls.estimators.knn import KNNSVC
@@ -30,7 +30,7 @@ __all__ = ["FalkNoiseFilter", "KNNSVMNoiseFilter"]
 COPY_ROWS = 1 << 16
 
 
-class NoiseFilter(BaseEstimator):  # type: ignore[misc]
+class NoiseFilter(SharesClient):
     """What both filters share."""
 
     client: Any
@@ -39,6 +39,18 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
     def _classifier(self) -> NeighborhoodClassifier:
         """Return the classifier whose neighborhoods judge the rows."""
         raise NotImplementedError
+
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, and those that do not go together."""
+        super()._validate_params()
+        self._classifier()._validate_params()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the client; what is lazy is computed, for it needs the store."""
+        state = super().__getstate__()
+        if isinstance(state.get("_agreement"), da.Array):
+            (state["_agreement"],) = compute([state["_agreement"]], self.client)
+        return state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Judge every training row.
@@ -93,22 +105,30 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array (n, ...): NumPy or Dask; the training rows, or anything that belongs to them
+        X : array (n, ...): NumPy, Dask or Zarr; the training rows, or what belongs to them
 
         Returns
         -------
-        kept : array (n_kept, ...), of X's kind; the length of a Dask array is unknown
+        kept : array (n_kept, ...): NumPy for NumPy, else a Dask array, whose length is unknown
 
         Raises
         ------
         DataError : another number of rows than in `fit`
         """
         keep = self.keep_
-        X = X if is_in_memory(X) is False and hasattr(X, "shape") else np.asarray(X)
-        if len(X) != len(keep):
+        if isinstance(X, (str, os.PathLike)):
             raise DataError(
-                f"X has {len(X)} rows but the filter was fitted on {len(keep)}; it can only clean "
-                "the rows that it has judged."
+                f"transform takes arrays, not the path {os.fspath(X)!r}; clean_dataset writes a "
+                "data set without the rows that look mislabeled."
+            )
+        if is_in_memory(X):
+            X = np.asarray(X)
+        elif not isinstance(X, da.Array):
+            X = da.from_array(X, chunks=X.chunks)
+        if X.shape[0] != keep.shape[0]:
+            raise DataError(
+                f"X has {X.shape[0]} rows but the filter was fitted on {keep.shape[0]}; it can "
+                "only clean the rows that it has judged."
             )
         if isinstance(keep, da.Array) and not isinstance(X, da.Array):
             (keep,) = compute([keep], self.client)

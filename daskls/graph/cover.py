@@ -17,7 +17,14 @@ from daskls.partition.cover import Cover, n_ranked_rows, order_rows
 from daskls.records import IntArray, KernelSpec
 from daskls.store.centers import Centers, read_centers, write_centers
 
-__all__ = ["center_order", "choose_centers", "run_cover", "search_block", "search_places"]
+__all__ = [
+    "center_order",
+    "check_client",
+    "choose_centers",
+    "run_cover",
+    "search_block",
+    "search_places",
+]
 
 # What the client holds for each row while it decides: its place in the order, its center, the rank
 # and the center's number; and the sort of the order.
@@ -69,18 +76,28 @@ def choose_centers(
     if stored is not None:
         return stored
     reader = handle.open()
-    needed = NBYTES_A_ROW * reader.n_rows
-    if needed > free_nbytes():
-        raise MemoryPlanError(
-            f"Choosing the centers of {reader.n_rows} rows needs {needed >> 20} MiB on the client "
-            f"but {free_nbytes() >> 20} MiB are free; fit on fewer rows, or on a larger machine."
-        )
+    check_client(reader.n_rows)
     numbers = reader.read_numbers()
     cover = Cover(center_order(begun, numbers, n_assigned), n_assigned)
     with clock.stage("cover", reader.n_rows, _covered(cover)):
         run_cover(cover, numbers, handle, metric, begun.resources.n_slots, client)
     owner = cover.resolved_owner()
     return write_centers(begun.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
+
+
+def check_client(n_rows: int) -> None:
+    """Refuse to choose centers of more rows than the client can keep account of.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    needed, free = NBYTES_A_ROW * n_rows, free_nbytes()
+    if needed > free:
+        raise MemoryPlanError(
+            f"Choosing the centers of {n_rows} rows needs {needed >> 20} MiB on the client but "
+            f"{free >> 20} MiB are free; fit on fewer rows, or on a larger machine."
+        )
 
 
 def center_order(begun: Beginning, numbers: IntArray, n_assigned: int) -> IntArray:

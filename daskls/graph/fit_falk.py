@@ -1,5 +1,6 @@
 """The stages of a fit on neighborhoods, on whatever is in the store already."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -79,7 +80,7 @@ def run_neighbor_fit(
     begun = begin_fit(request, rows, store, check, clock, client)
     root = begun.root
     if root.is_complete:
-        root.remove_leftovers()
+        _clean_up(root, neighbors)
         return FitResult(begun.fingerprint, clock.seconds)
     neighbors = _capped(neighbors, begun.scan.n_kept)
     if not has_rows(begun):
@@ -90,8 +91,15 @@ def run_neighbor_fit(
     else:
         gamma = _resolved(begun).gamma
         write_row_index(root, gamma[0] if gamma else None)
-    root.remove_leftovers()
+    _clean_up(root, neighbors)
     return FitResult(begun.fingerprint, clock.seconds)
+
+
+def _clean_up(root: Root, neighbors: NeighborSpec) -> None:
+    """Remove what a finished model has no use for: where centers answer, the rows too."""
+    root.remove_leftovers()
+    if neighbors.name == "falk" and neighbors.assign != "point":
+        shutil.rmtree(root.path / "rows", ignore_errors=True)
 
 
 def _capped(neighbors: NeighborSpec, n_rows: int) -> NeighborSpec:
@@ -141,8 +149,7 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     reader = handle.open()
     rows = reader.read_places(centers.places)
     gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
-    keep = neighbors.assign == "point"
-    write_center_index(root, tiles, rows.X, rows.numbers, gamma, keep_rows=keep)
+    write_center_index(root, tiles, rows.X, rows.numbers, gamma)
 
 
 def _chunk(begun: Beginning, n_neighbors: int) -> int:

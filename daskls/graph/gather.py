@@ -67,8 +67,8 @@ class RowsHandle:
 
 def folds_of(numbers: IntArray, seed: int, n_folds: int) -> IntArray:
     """Return the fold of each row, by its global number."""
-    # Another seed than the order of centers has.
-    folds: IntArray = row_keys(numbers, seed + 1) % np.uint64(n_folds)
+    # Far from the keys of the order of centers, to which the seed adds as the numbers do.
+    folds: IntArray = row_keys(numbers, seed + (1 << 48)) % np.uint64(n_folds)
     return folds
 
 

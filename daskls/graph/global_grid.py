@@ -12,9 +12,10 @@ from typing import Any
 import dask
 import numpy as np
 
+from daskls.errors import DataError
 from daskls.graph.begin import Beginning
 from daskls.graph.cluster import compute, one_blas_thread
-from daskls.graph.cover import center_order, run_cover, search_places
+from daskls.graph.cover import center_order, check_client, run_cover, search_places
 from daskls.graph.gather import RowsHandle, folds_of
 from daskls.graph.neighborhoods import NeighborJob, gather_neighborhoods, metric_of
 from daskls.graph.predict import labels_of
@@ -45,11 +46,17 @@ def global_errors(
     """
     numbers = handle.open().read_numbers()
     folds = folds_of(numbers, begun.seed, spec.cv)
+    used = [fold for fold in range(spec.cv) if (folds == fold).any()]
+    if len(used) < 2:
+        raise DataError(
+            f"All {len(numbers)} rows fell into one of the {spec.cv} folds, so that nothing can be "
+            'cross-validated; fit on more rows, or without selection="grid".'
+        )
+    check_client(len(numbers))
     totals = np.sum(
         [
             _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client)
-            for fold in range(spec.cv)
-            if 0 < (folds == fold).sum() < len(folds)
+            for fold in used
         ],
         axis=0,
     )

@@ -82,7 +82,9 @@ def _without(numbers: IntArray, places: IntArray, own: IntArray) -> IntArray:
 def codes_of(y: FloatArray, classes: FloatArray, names: FloatArray | None) -> IntArray:
     """Return the codes of labels; ``names`` are those of a data set whose y holds codes."""
     labels = y if names is None else names[y]
-    codes: IntArray = np.searchsorted(classes, labels)
+    # Classes that somebody has written may come in any order.
+    order = np.argsort(classes, kind="stable")
+    codes: IntArray = order[np.searchsorted(classes[order], labels)]
     return codes
 
 

@@ -7,6 +7,7 @@ dimensions multiplies that by 1e6.
 
 import numpy as np
 
+from daskls.errors import DataError
 from daskls.records import FloatArray, KernelSpec
 
 __all__ = ["apply_kernel", "base_block", "base_matrix", "centered"]
@@ -86,4 +87,12 @@ def apply_kernel(base: FloatArray, kernel: KernelSpec, out: FloatArray) -> Float
         return out
     np.multiply(base, base.dtype.type(kernel.gamma), out=out)
     out += base.dtype.type(kernel.coef0)
-    return np.power(out, base.dtype.type(kernel.degree), out=out)
+    with np.errstate(over="ignore"):
+        np.power(out, base.dtype.type(kernel.degree), out=out)
+    if not np.isfinite(out).all():
+        raise DataError(
+            f"A polynomial kernel of degree {kernel.degree} with gamma={kernel.gamma:g} overflows "
+            f"{out.dtype} on these rows. Scale the features, for example with scikit-learn's "
+            "StandardScaler, or lower gamma or degree."
+        )
+    return out

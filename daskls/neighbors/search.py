@@ -81,8 +81,7 @@ class _Tile:
     """Some queries and the heaps of their nearest rows so far."""
 
     def __init__(self, queries: FloatArray, n_neighbors: int, metric: KernelSpec) -> None:
-        self.queries = np.ascontiguousarray(queries)
-        self.exact = self.queries.astype(np.float64)
+        self.exact = np.ascontiguousarray(queries, dtype=np.float64)
         shape = len(queries), n_neighbors
         self.keys = np.full(shape, np.inf)
         self.numbers = np.full(shape, EMPTY)
@@ -141,7 +140,7 @@ class _Tile:
         X = leaf.X[start:stop]
         approximate, slack = self._approximate(X, leaf.cells.centers[cell], active)
         offer_rows(
-            self.queries[active],
+            self.exact[active],
             approximate,
             slack,
             X,
@@ -191,5 +190,5 @@ class _Tile:
         distances += value(norms)
         distances += value(own)[:, None]
         largest = kernel.gamma * np.maximum(norms.max(), own) + abs(kernel.coef0)
-        d = self.queries.shape[1]
+        d = self.exact.shape[1]
         return distances, 32 * (d + 8) * kernel.degree * EPS * largest**kernel.degree

@@ -86,13 +86,18 @@ def open_member(group: zarr.Group, name: str) -> "zarr.Array[Any]":
 
     Raises
     ------
-    StoreError : when it is missing
+    StoreError : when it is missing or its description is damaged
     """
+    where = f"{group.store_path}/{name}"
     try:
         array = group[name]
     except KeyError as error:
         raise StoreError(
-            f"The model's array {group.store_path}/{name} is missing. "
+            f"The model's array {where} is missing. Copy or train the model again."
+        ) from error
+    except ValueError as error:
+        raise StoreError(
+            f"The model's array {where} cannot be read ({error}): it is truncated or damaged. "
             "Copy or train the model again."
         ) from error
     assert isinstance(array, zarr.Array)

@@ -1,6 +1,5 @@
 """A finished model, opened: its index in memory, its cells read on demand."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
@@ -65,8 +64,6 @@ def write_center_index(
     X: FloatArray,
     numbers: IntArray,
     gamma: float | None,
-    *,
-    keep_rows: bool,
 ) -> None:
     """Write where each center's model is, and the centers themselves; then set the marker.
 
@@ -77,7 +74,6 @@ def write_center_index(
     X : array (c, d). The centers' features.
     numbers : int array (c,). Their global row numbers.
     gamma : float, or None where each neighborhood has its own
-    keep_rows : bool. Whether answers need the training rows.
     """
     with no_space_is_store_error(root.path):
         group = root.replace_group("index")
@@ -87,8 +83,6 @@ def write_center_index(
         write_array(group, "numbers", numbers)
         group.attrs["gamma"] = gamma
         root.group.attrs["complete"] = True
-    if not keep_rows:
-        shutil.rmtree(root.path / "rows", ignore_errors=True)
 
 
 def write_row_index(root: Root, gamma: float | None) -> None:

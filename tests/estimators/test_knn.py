@@ -122,3 +122,12 @@ def test_candidates_are_refused(method):
         method(5, gamma=[1.0, 2.0]).fit(X, y)
     with pytest.raises(ParameterError, match="whole number"):
         method([0]).fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f4", ">f8", "i2", "u8", "bool"])
+def test_rows_of_any_numbers(dtype):
+    X, y = checkers(300)
+    rows = (X > 0.5 if dtype == "bool" else X * 100).astype(dtype)
+    model = KernelKNNClassifier(5).fit(rows, y)
+    peer = KernelKNNClassifier(5).fit(rows.astype("f8"), y)
+    np.testing.assert_array_equal(model.predict(rows), peer.predict(rows.astype("f8")))

@@ -1,9 +1,14 @@
 """Noise filters from end to end: flipped labels are found, by the probabilities that we state."""
 
+import gc
+import pickle
+
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from falks import nearest_rows, small_falk
+from sklearn.base import clone
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
 from support import checkers
@@ -143,3 +148,42 @@ def test_the_sigmoid_is_the_likeliest():
     # Values that tell nothing: the share of the positives, smoothed.
     a, b = fit_sigmoid(np.zeros(8), np.arange(8) < 2)
     assert sigmoid(np.zeros(1), a, b)[0] == pytest.approx((2 * 0.75 + 6 * 0.125) / 8)
+
+
+def test_classes_in_any_order(flipped, tmp_path):
+    X, y, _ = flipped
+    kept = []
+    for names in (["a", "b"], ["b", "a"]):
+        with DatasetWriter(tmp_path / names[0], 2, "float64", classes=names) as writer:
+            writer.append(X, y)
+        noise = FalkNoiseFilter(60, **PARAMS).fit(str(tmp_path / names[0]))
+        kept.append(noise.keep_.compute())
+    np.testing.assert_array_equal(*kept)
+
+
+@pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])
+def test_lazy_filters_travel(noise, flipped):
+    X, y, _ = flipped
+    expected = noise.fit(X, y).keep_
+    other = clone(noise).fit(da.from_array(X, chunks=(200, 2)), da.from_array(y, chunks=200))
+    content = pickle.dumps(other)
+    del other
+    gc.collect()
+    np.testing.assert_array_equal(pickle.loads(content).keep_, expected)
+
+
+def test_zarr_rows_and_paths(flipped, tmp_path):
+    X, y, _ = flipped
+    rows = zarr.create_array(tmp_path / "X", data=X, chunks=(100, 2))
+    noise = FalkNoiseFilter(60, **PARAMS)
+    clean_X, clean_y = noise.fit_resample(rows, y)
+    np.testing.assert_array_equal(clean_X.compute(), X[noise.keep_.compute()])
+    np.testing.assert_array_equal(clean_y, y[noise.keep_.compute()])
+    with pytest.raises(DataError, match="clean_dataset"):
+        noise.transform(str(tmp_path / "X"))
+
+
+def test_a_kernel_that_overflows_is_one_error(flipped):
+    X, y, _ = flipped
+    with pytest.raises(DataError, match="overflows"):
+        KNNSVMNoiseFilter(20, kernel="poly", gamma=1.0).fit(X * 1e7, y)
