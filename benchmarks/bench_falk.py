@@ -104,7 +104,8 @@ def columns(journal: Journal) -> list[Column]:
         return f"{peer['fit_cpu_s'] / r['fit_cpu_s']:.1f}" if peer else ""
 
     def ratio(r: Record) -> str:
-        return f"{FALK_102[r['set']][0] / r['fit_cpu_s']:.1f}"
+        seconds = FALK_102[r["set"]][0]
+        return "" if r["method"] == "SVC" else f"{seconds / r['fit_cpu_s']:.1f}"
 
     return [
         ("set", lambda r: r["set"]),
