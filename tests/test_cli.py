@@ -334,14 +334,19 @@ def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
 
 
 @pytest.mark.slow
+def heed_interrupts():
+    """Let SIGINT end this process: a shell's background jobs, and all they start, ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
     """On a real local cluster, whose processes get the signal too."""
     data, model = folder / "many.zarr", folder / "interrupted.zarr"
-    # Some bundles of a second or so each: the signal comes when the first one is done.
-    write("checkerboard", data, 40_000)
-    args = ("fit", data, model, "--cell-size", "1000", "--random-state", "1", "--workers", "1")
-    args = (*args, "-q")
-    process = daskls_process(*args, start_new_session=True)
+    # Six bundles of some seconds each: the signal comes when the first one is done.
+    write("checkerboard", data, 60_000)
+    args = ("fit", data, model, "--cell-size", "1000", "--search", "full", "--random-state", "1")
+    args = (*args, "--workers", "1", "-q")
+    process = daskls_process(*args, start_new_session=True, preexec_fn=heed_interrupts)
     bundles = model / "bundles"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
@@ -359,4 +364,4 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
     assert kept
     run(*args[:-3], *HERE)
     assert kept.items() <= {p: p.stat().st_mtime_ns for p in bundles.iterdir()}.items()
-    assert daskls.load(model).n_cells_ == 40
+    assert daskls.load(model).n_cells_ == 60
