@@ -30,6 +30,7 @@ __all__ = [
     "check_memory",
     "check_neighborhoods",
     "check_sample",
+    "chunk_size",
     "plan_bundles",
     "plan_chunk",
     "plan_sample",
@@ -186,12 +187,14 @@ def _usable(resources: Resources) -> int:
     return resources.task_nbytes * 3 // 4
 
 
-def plan_chunk(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
-    """Return how many neighborhoods a task gathers at once: what `CHUNK_NBYTES` of rows hold.
+def chunk_size(n_neighbors: int, n_features: int) -> int:
+    """Return how many neighborhoods' rows `CHUNK_NBYTES` hold, at least one."""
+    return max(CHUNK_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
 
-    Fewer where a task has less memory; at least one.
-    """
-    chunk = max(CHUNK_NBYTES // (n_neighbors * (8 * sizes.n_features + 20)), 1)
+
+def plan_chunk(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
+    """Return how many neighborhoods a task gathers at once: fewer where it has less memory."""
+    chunk = chunk_size(n_neighbors, sizes.n_features)
     usable = _usable(resources)
     while chunk > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, chunk) > usable:
         chunk //= 2

@@ -59,7 +59,7 @@ class FalkSVC(NeighborhoodClassifier):
         near each other in the kernel's feature space, and every search reads all rows.
     C : float, sequence of float, or None
         Box bound of a row of weight 1. None: 1; with a selection the papers' 1, 4, 16, 64.
-    gamma : float, sequence of float, or None
+    gamma : float, sequence of float (not of "poly"), or None
         None: with a selection and "rbf", 1 / q^2 with q a percentile of the distances within each
         neighborhood; else scikit-learn's "scale", 1 / (d x variance of the sampled rows).
         The papers' width sigma is 1 / sqrt(2 gamma) or 1 / sqrt(gamma), by program.
@@ -178,6 +178,11 @@ class FalkSVC(NeighborhoodClassifier):
                         f"{name} has {len(values)} candidates but selection is None; give one "
                         'value, or a selection: "local", "grid" or "each".'
                     )
+        if self.kernel == "poly" and spec.gamma is not None and len(spec.gamma) > 1:
+            raise ParameterError(
+                f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in a "
+                "polynomial kernel's feature space depends on it; give one value."
+            )
         return spec
 
     def _neighbors(self) -> NeighborSpec:

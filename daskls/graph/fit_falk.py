@@ -22,11 +22,11 @@ from daskls.graph.neighborhoods import (
     CenterBundle,
     NeighborJob,
     judge_row,
-    metric_of,
     train_centers,
 )
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
+from daskls.neighbors.search import metric_of
 from daskls.plan import check_neighborhoods, plan_chunk
 from daskls.records import FloatArray, NeighborSpec, SolverSpec
 from daskls.store.centers import Centers
@@ -130,7 +130,6 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     root, handle = begun.root, _handle(begun)
     chosen = _select(begun, neighbors, handle, clock, client)
     k = chosen.n_neighbors
-    # With a width a neighborhood, nothing that the metric needs depends on what was selected.
     centers = choose_centers(
         begun, handle, neighbors.inner(k), metric_of(chosen.spec), clock, client
     )

@@ -17,9 +17,10 @@ from daskls.graph.begin import Beginning
 from daskls.graph.cluster import compute, one_blas_thread
 from daskls.graph.cover import center_order, check_client, run_cover, search_places
 from daskls.graph.gather import RowsHandle, folds_of
-from daskls.graph.neighborhoods import NeighborJob, gather_neighborhoods, metric_of
+from daskls.graph.neighborhoods import NeighborJob, gather_neighborhoods
 from daskls.graph.predict import labels_of
 from daskls.graph.scores import model_scores
+from daskls.neighbors.search import metric_of
 from daskls.partition.cover import Cover
 from daskls.plan import plan_chunk
 from daskls.records import FloatArray, IntArray, NeighborSpec, SolverSpec

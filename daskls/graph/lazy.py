@@ -7,8 +7,9 @@ import numpy as np
 
 from daskls.graph.cluster import one_blas_thread
 from daskls.graph.scores import model_scores
-from daskls.graph.views import chunk_size, home_order, metric_of_model
-from daskls.neighbors.search import find_nearest
+from daskls.graph.views import home_order
+from daskls.neighbors.search import find_nearest, metric_of
+from daskls.plan import chunk_size
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel
 from daskls.solvers.neighborhood import fit_neighborhood
 from daskls.store.exchange import Rows
@@ -35,7 +36,7 @@ def _neighborhoods(reader: ModelReader, X: FloatArray) -> Iterator[tuple[IntArra
     k = min(int(reader.method["n_neighbors"][0]), leaves.n_rows)
     size = chunk_size(k, X.shape[1]) if len(X) else 1
     order = home_order(X, leaves.regions)
-    metric = metric_of_model(reader)
+    metric = metric_of(reader.spec)
     for start in range(0, len(X), size):
         queries = order[start : start + size]
         found = find_nearest(X[queries], k, leaves.regions, leaves.read_leaf, metric)

@@ -11,13 +11,12 @@ import numpy as np
 
 from daskls.graph.cluster import compute, one_blas_thread
 from daskls.graph.gather import RowsHandle
-from daskls.neighbors.search import Neighbors, find_nearest
+from daskls.neighbors.search import Neighbors, find_nearest, metric_of
 from daskls.records import (
     BundleReport,
     CellReport,
     FloatArray,
     IntArray,
-    KernelSpec,
     LocalModel,
     NeighborSpec,
     SolverSpec,
@@ -32,18 +31,8 @@ __all__ = [
     "NeighborJob",
     "fit_centers",
     "judge_row",
-    "metric_of",
     "train_centers",
 ]
-
-
-def metric_of(spec: SolverSpec) -> KernelSpec:
-    """Return the kernel in whose feature space rows are near each other.
-
-    The width of an RBF kernel, and a linear kernel, do not change the order of the distances.
-    """
-    gamma = spec.gamma[0] if spec.gamma is not None and spec.kernel == "poly" else 1.0
-    return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)
 
 
 @dataclass(frozen=True)

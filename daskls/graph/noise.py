@@ -9,8 +9,9 @@ import numpy as np
 from daskls.graph.blocks import block_start
 from daskls.graph.cluster import find_slots, one_blas_thread
 from daskls.graph.predict import labels_of, score_rows
-from daskls.graph.views import chunk_size, home_order, metric_of_model
-from daskls.neighbors.search import find_nearest
+from daskls.graph.views import home_order
+from daskls.neighbors.search import find_nearest, metric_of
+from daskls.plan import chunk_size
 from daskls.records import FloatArray, IntArray
 from daskls.solvers.neighborhood import label_probability
 from daskls.store.leaves import open_leaves
@@ -46,7 +47,7 @@ def _leave_one_out(reader: ModelReader, X: FloatArray, codes: IntArray, first: i
     """Return the probability of each label by the row's nearest rows, the row itself left out."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     k = min(int(reader.method["n_neighbors"][0]), leaves.n_rows - 1)
-    metric = metric_of_model(reader)
+    metric = metric_of(reader.spec)
     size = chunk_size(k, X.shape[1])
     order = home_order(X, leaves.regions)
     answer = np.empty(len(X))

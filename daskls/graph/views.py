@@ -6,16 +6,15 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.neighbors.regions import measure_regions
-from daskls.neighbors.search import EUCLIDEAN, find_nearest
+from daskls.neighbors.search import find_nearest, metric_of
 from daskls.partition.tree import route_rows
-from daskls.plan import CHUNK_NBYTES
-from daskls.records import FloatArray, IntArray, KernelSpec, LeafRows, Regions
+from daskls.records import FloatArray, IntArray, LeafRows, Regions
 from daskls.store.centers import Centers, read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
 
-__all__ = ["chunk_size", "find_views", "home_order", "metric_of_model"]
+__all__ = ["find_views", "home_order"]
 
 # Centers of a cell in which queries look for their nearest one.
 CELL_ROWS = 256
@@ -42,19 +41,6 @@ def find_views(reader: ModelReader, X: FloatArray) -> list[IntArray]:
     return list(_nearest_centers(reader, X, min(n_centers, reader.n_cells)).T)
 
 
-def metric_of_model(reader: ModelReader) -> KernelSpec:
-    """Return the metric that a model's neighbors are near in."""
-    spec = reader.spec
-    if spec.kernel != "poly" or spec.gamma is None:
-        return EUCLIDEAN
-    return KernelSpec("poly", spec.gamma[0], spec.degree, spec.coef0)
-
-
-def chunk_size(n_neighbors: int, n_features: int) -> int:
-    """Return how many queries' neighbors are gathered at once."""
-    return max(CHUNK_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
-
-
 def home_order(X: FloatArray, regions: Regions) -> IntArray:
     """Return queries in an order in which those near the same leaf stand together."""
     nearest = np.empty(len(X), np.int64)
@@ -70,7 +56,7 @@ def _owners(reader: ModelReader, X: FloatArray) -> IntArray:
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     centers = _centers_of(reader)
     order = home_order(X, leaves.regions)
-    found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of_model(reader))
+    found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of(reader.spec))
     places = np.empty(len(X), np.int64)
     places[order] = found.places[:, 0]
     cells = np.empty(len(X), np.int64)
@@ -86,7 +72,7 @@ def _nearest_centers(reader: ModelReader, X: FloatArray, n_centers: int) -> IntA
     """Return each query's nearest centers, (m, n_centers); ties to the smaller row number."""
     leaf, region, number = _centers_leaf(reader)
     order = home_order(X, leaf.cells)
-    found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of_model(reader))
+    found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
     cells = np.empty((len(X), n_centers), np.int64)
     cells[order] = number[found.places]
     return cells

@@ -7,15 +7,25 @@ import numpy as np
 
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
 from daskls.neighbors.regions import lower_bounds
-from daskls.records import FloatArray, IntArray, KernelSpec, LeafRows, Regions
+from daskls.records import FloatArray, IntArray, KernelSpec, LeafRows, Regions, SolverSpec
 
-__all__ = ["EUCLIDEAN", "Neighbors", "find_nearest"]
+__all__ = ["EUCLIDEAN", "Neighbors", "find_nearest", "metric_of"]
 
 # Queries that are searched together: their distances to a cell are one GEMM.
 TILE_QUERIES = 512
 # The metric of every kernel whose distance grows with the Euclidean one.
 EUCLIDEAN = KernelSpec("rbf")
 EPS = float(np.finfo(np.float64).eps)
+
+
+def metric_of(spec: SolverSpec) -> KernelSpec:
+    """Return the kernel in whose feature space rows are near each other.
+
+    The width of an RBF kernel, and a linear kernel, do not change the order of the distances.
+    """
+    if spec.kernel != "poly" or spec.gamma is None:
+        return EUCLIDEAN
+    return KernelSpec("poly", spec.gamma[0], spec.degree, spec.coef0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -95,7 +95,15 @@ def test_weights_are_as_repeated_rows_of_one_neighborhood():
 CHUNKINGS = ((N,), (400, 1, 499), (90,) * 10)
 
 
-@pytest.mark.parametrize("params", [{}, {"selection": "local", "C": [1, 10], "gamma": None}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"selection": "local", "C": [1, 10], "gamma": None},
+        {"selection": "grid", "C": [1, 10], "cv": 2},
+        {"kernel": "poly", "gamma": 1.0, "assign": "center"},
+    ],
+)
 def test_chunks_workers_and_bundles_leave_no_trace(
     params, one_worker, two_workers, set_block_nbytes, monkeypatch
 ):
@@ -240,6 +248,7 @@ def test_each_neighborhood_may_choose():
         ({"C": [1, 2]}, "selection is None"),
         ({"selection": "local", "gamma": None, "percentiles": [101]}, "between 0 and 100"),
         ({"assign": "row"}, "assign"),
+        ({"kernel": "poly", "selection": "each", "gamma": [1, 2]}, "feature space depends on it"),
         ({"gamma": [1.0, -1.0], "selection": "local"}, "positive and finite"),
     ],
 )
