@@ -31,6 +31,7 @@ __all__ = [
     "check_neighborhoods",
     "check_sample",
     "chunk_size",
+    "group_open",
     "plan_bundles",
     "plan_chunk",
     "plan_sample",
@@ -279,6 +280,28 @@ def plan_bundles(
             bundles[-1] = wider
     bundles.sort(key=lambda bundle: (-bundle.cost, bundle.first_leaf))
     return Plan(tuple(bundles), max((bundle.nbytes for bundle in bundles), default=0))
+
+
+def group_open(costs: Sequence[int], done: Sequence[bool], limit: int) -> list[tuple[int, int]]:
+    """Group what is not done into runs of neighbors whose costs add up to ``limit`` at most.
+
+    One that costs more than the limit is a group of its own.
+
+    >>> group_open([2, 2, 2, 9, 1, 1], [False, False, False, False, True, False], 4)
+    [(0, 1), (2, 2), (3, 3), (5, 5)]
+    """
+    groups: list[tuple[int, int]] = []
+    held = 0
+    for i, cost in enumerate(costs):
+        if done[i]:
+            continue
+        if groups and groups[-1][1] == i - 1 and held + cost <= limit:
+            groups[-1] = groups[-1][0], i
+            held += cost
+        else:
+            groups.append((i, i))
+            held = cost
+    return groups
 
 
 def _target_cost(slot_cost: float) -> float:

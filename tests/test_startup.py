@@ -104,7 +104,7 @@ def test_prediction_neither_loads_nor_compiles_the_trainers(tmp_path, rows):
 def test_the_trainers_are_modules():
     # A renamed module would make the test above pass whatever is loaded.
     fit = (
-        "import json, sys; import daskls.graph.fit_falk, daskls.graph.lazy, daskls.graph.fit; "
+        "import json, sys; import daskls.graph.fit_neighbors, daskls.graph.lazy, daskls.graph.fit; "
         "print(json.dumps(sorted(sys.modules)))"
     )
     assert set(run_python(fit)) >= TRAINERS

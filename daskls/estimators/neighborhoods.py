@@ -98,7 +98,7 @@ class NeighborhoodClassifier(LocalClassifier):
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.fit_falk import run_neighbor_fit
+        from daskls.graph.fit_neighbors import run_neighbor_fit
 
         self._validate_params()
         neighbors = self._neighbors()

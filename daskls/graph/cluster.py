@@ -4,7 +4,7 @@ import logging
 import signal
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ __all__ = [
     "free_nbytes",
     "one_blas_thread",
     "probe_store",
+    "run_each",
 ]
 
 # What a worker holds before its first task: the interpreter and its imports, measured.
@@ -67,6 +68,23 @@ def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
     if client is None:
         return tuple(dask.compute(*collections))
     return tuple(client.gather(client.compute(list(collections))))
+
+
+def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
+    """Call ``task(item, job)`` on every item, in their order; the results are small and dropped.
+
+    Parameters
+    ----------
+    task : function. Its name is what the dashboard shows.
+    items : sequence
+    job : what all of them need: handles and parameters
+    """
+    run = dask.delayed(task, pure=False)
+    # Two equal fits may run at once, each into its own store: their tasks must not be shared.
+    call = uuid.uuid4().hex[:12]
+    names = (f"{task.__name__}-{call}-{i:05d}" for i in range(len(items)))
+    tasks = [run(item, job, dask_key_name=name) for item, name in zip(items, names, strict=True)]
+    compute(tasks, client)
 
 
 def compute_blocks(blocks: da.Array, client: Any = None) -> list[Any]:

@@ -1,6 +1,5 @@
 """The three stages of a fit, one after the other, on whatever is in the store already."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.graph.begin import begin_fit, regroup_all
 from daskls.graph.identity import FitRequest
 from daskls.graph.progress import Progress, StageClock
@@ -20,10 +18,10 @@ from daskls.records import Forest, IntArray, SolverSpec
 from daskls.store.layout import Root
 from daskls.store.models import (
     BundleModels,
-    bundle_path,
-    disjoint_bundles,
+    done_mask,
+    drop_others,
+    find_tiles,
     finished_bundles,
-    tile_leaves,
 )
 from daskls.store.reader import write_index
 
@@ -66,21 +64,15 @@ def run_fit(
         root.remove_leftovers()
         return FitResult(fingerprint, clock.seconds)
     trunks, exchange, leaf_rows = regroup_all(begun, check_memory, clock, client)
-    plan = plan_bundles(begun.sizes, leaf_rows.tolist(), _done(root, trunks), begun.resources)
+    plan = plan_bundles(
+        begun.sizes, leaf_rows.tolist(), done_mask(root.path, trunks.n_leaves), begun.resources
+    )
     job = FitJob(str(root.path), fingerprint, exchange, request.spec, request.cell_size, begun.seed)
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
         train_bundles(plan.bundles, job, client)
     _finish(root, trunks)
     return FitResult(fingerprint, clock.seconds)
-
-
-def _done(root: Root, trunks: Forest) -> list[bool]:
-    """Return which leaves have models in the store."""
-    done = np.zeros(trunks.n_leaves, bool)
-    for first, last in disjoint_bundles(finished_bundles(root.path)):
-        done[first : last + 1] = True
-    return list(done)
 
 
 def _n_cells(leaf_rows: IntArray, cell_size: int) -> int:
@@ -102,13 +94,7 @@ def _finished_cells(root: Root, leaf_rows: IntArray, cell_size: int) -> Callable
 
 def _finish(root: Root, trunks: Forest) -> None:
     """Write the whole partitions and set the marker."""
-    found = finished_bundles(root.path)
-    tiles = tile_leaves(found, trunks.n_leaves)
-    if tiles is None:
-        raise StoreError(
-            f"{root.path} lacks bundles that were trained: something removed them. Call fit again "
-            "on the same store: only what is missing is trained."
-        )
+    tiles = find_tiles(root.path, trunks.n_leaves)
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
     branches = [branch for bundle in bundles for branch in bundle.branches(trunks.center)]
@@ -118,6 +104,5 @@ def _finish(root: Root, trunks: Forest) -> None:
     ]
     first_cells = np.cumsum([0, *(bundle.n_cells for bundle in bundles)])[:-1]
     write_index(root, Forest(tuple(trees)), tiles, first_cells.tolist())
-    for bundle in set(found) - set(tiles):
-        shutil.rmtree(bundle_path(root.path, *bundle), ignore_errors=True)
+    drop_others(root.path, tiles)
     root.remove_leftovers()

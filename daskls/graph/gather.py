@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.graph.begin import Beginning
-from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.cluster import one_blas_thread, run_each
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import load_trunks
 from daskls.neighbors.regions import measure_regions
 from daskls.partition.cover import row_keys
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import route_rows
+from daskls.plan import group_open
 from daskls.records import IntArray, LeafRows, Regions
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.leaves import (
@@ -27,7 +26,7 @@ from daskls.store.leaves import (
     write_leaf_index,
     write_leaves,
 )
-from daskls.store.models import disjoint_bundles, finished_bundles, tile_leaves
+from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 
 __all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows"]
 
@@ -127,42 +126,23 @@ def gather_rows(
 ) -> None:
     """Write all rows, leaf by leaf, and the index of the leaves; then remove the exchange."""
     root = begun.root
-    done = np.zeros(exchange.n_leaves, bool)
-    for first, last in disjoint_bundles(finished_bundles(root.path, "rows")):
-        done[first : last + 1] = True
     job = GatherJob(str(root.path), begun.fingerprint, exchange, begun.request.cell_size)
-    gather = dask.delayed(gather_bundle, pure=False)
-    wanted = _bundles(leaf_rows, done, begun)
+    wanted = _bundles(begun, leaf_rows)
     finished = _finished_rows(begun, leaf_rows)
     with clock.stage("gather", int(leaf_rows.sum()), finished):
-        compute([gather(leaves, job) for leaves in wanted], client)
-    tiles = tile_leaves(finished_bundles(root.path, "rows"), exchange.n_leaves)
-    if tiles is None:
-        raise StoreError(
-            f"{root.path} lacks rows that were gathered: something removed them. Call fit again "
-            "on the same store: only what is missing is done."
-        )
+        run_each(gather_bundle, wanted, job, client)
+    tiles = find_tiles(root.path, exchange.n_leaves, "rows")
     write_leaf_index(root, tiles)
+    drop_others(root.path, tiles, "rows")
     exchange.delete()
 
 
-def _bundles(leaf_rows: IntArray, done: IntArray, begun: Beginning) -> list[tuple[int, int]]:
+def _bundles(begun: Beginning, leaf_rows: IntArray) -> list[tuple[int, int]]:
     """Group neighboring leaves that are not done, of about equal rows a task."""
-    row_nbytes = begun.sizes.row_nbytes
     share = int(leaf_rows.sum()) // (GATHERS_PER_SLOT * begun.resources.n_slots)
-    most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // row_nbytes
-    limit = max(min(share, most), 1)
-    bundles: list[tuple[int, int]] = []
-    held = limit + 1
-    for leaf in np.flatnonzero(~done).tolist():
-        joins = bundles and bundles[-1][1] == leaf - 1 and held + leaf_rows[leaf] <= limit
-        if joins:
-            bundles[-1] = bundles[-1][0], leaf
-            held += int(leaf_rows[leaf])
-        else:
-            bundles.append((leaf, leaf))
-            held = int(leaf_rows[leaf])
-    return bundles
+    most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // begun.sizes.row_nbytes
+    done = done_mask(begun.root.path, len(leaf_rows), "rows")
+    return group_open(leaf_rows.tolist(), done, min(share, most))
 
 
 def _finished_rows(begun: Beginning, leaf_rows: IntArray) -> Callable[[], int]:

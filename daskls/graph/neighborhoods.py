@@ -1,15 +1,13 @@
 """Stage 5 of FaLK-SVM: train the neighborhoods of the centers of one bundle."""
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 
-from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.cluster import one_blas_thread, run_each
 from daskls.graph.gather import RowsHandle
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of
 from daskls.records import (
@@ -113,14 +111,7 @@ def _fit_all(
 
 def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = None) -> None:
     """Train all bundles."""
-    train = dask.delayed(fit_centers, pure=False)
-    # Two equal fits may run at once, each into its own store: their tasks must not be shared.
-    call = uuid.uuid4().hex[:12]
-    tasks = [
-        train(bundle, job, dask_key_name=f"fit_centers-{call}-{i:05d}")
-        for i, bundle in enumerate(bundles)
-    ]
-    compute(tasks, client)
+    run_each(fit_centers, bundles, job, client)
 
 
 def judge_row(place: int, job: NeighborJob) -> FloatArray:

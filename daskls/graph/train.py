@@ -1,15 +1,13 @@
 """Stage 3: train the cells of one bundle."""
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 
-from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.cluster import one_blas_thread, run_each
 from daskls.graph.regroup import load_trunks
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import route_rows
@@ -75,11 +73,4 @@ def _fit_leaf(
 
 def train_bundles(bundles: tuple[Bundle, ...], job: FitJob, client: Any = None) -> None:
     """Train all bundles, largest first."""
-    train = dask.delayed(fit_bundle, pure=False)
-    # Two equal fits may run at once, each into its own store: their tasks must not be shared.
-    call = uuid.uuid4().hex[:12]
-    tasks = [
-        train(bundle, job, dask_key_name=f"fit_bundle-{call}-{i:05d}")
-        for i, bundle in enumerate(bundles)
-    ]
-    compute(tasks, client)
+    run_each(fit_bundle, bundles, job, client)

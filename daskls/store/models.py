@@ -1,5 +1,6 @@
 """Models of a bundle's cells as flat arrays, written whole; and read back cell by cell."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,9 @@ __all__ = [
     "branch_arrays",
     "bundle_path",
     "disjoint_bundles",
+    "done_mask",
+    "drop_others",
+    "find_tiles",
     "finished_bundles",
     "tile_leaves",
     "write_bundle",
@@ -75,6 +79,36 @@ def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
         if not taken or first > taken[-1][1]:
             taken.append((first, last))
     return taken
+
+
+def done_mask(root: Path, n: int, kind: str = "bundles") -> list[bool]:
+    """Return which of n leaves (or centers) some bundle on disk holds."""
+    done = [False] * n
+    for first, last in disjoint_bundles(finished_bundles(root, kind)):
+        done[first : last + 1] = [True] * (last + 1 - first)
+    return done
+
+
+def find_tiles(root: Path, n: int, kind: str = "bundles") -> list[tuple[int, int]]:
+    """Return bundles on disk that hold each of n leaves (or centers) exactly once.
+
+    Raises
+    ------
+    StoreError : when there are no such: what was finished is gone
+    """
+    tiles = tile_leaves(finished_bundles(root, kind), n)
+    if tiles is None:
+        raise StoreError(
+            f"{root / kind} lacks bundles that were finished: something removed them. Call fit "
+            "again on the same store: only what is missing is done."
+        )
+    return tiles
+
+
+def drop_others(root: Path, tiles: list[tuple[int, int]], kind: str = "bundles") -> None:
+    """Remove the bundles that a finished model does not use: those of lost clients' late tasks."""
+    for bundle in set(finished_bundles(root, kind)) - set(tiles):
+        shutil.rmtree(bundle_path(root, *bundle, kind), ignore_errors=True)
 
 
 def branch_arrays(branches: Sequence[Tree]) -> dict[str, FloatArray]:

@@ -11,7 +11,7 @@ from support import checkers
 
 import daskls
 from daskls import FalkSVC, MemoryPlanError, ParameterError, StoreError
-from daskls.graph import begin, fit_falk, gather, neighborhoods
+from daskls.graph import begin, fit_neighbors, gather, neighborhoods
 from daskls.graph.scores import model_scores
 from daskls.plan import Resources
 from daskls.store.centers import read_centers
@@ -160,7 +160,7 @@ class StopError(Exception):
 def test_a_stopped_fit_goes_on(tmp_path, monkeypatch):
     X, y = checkers(N)
     reference = falk_bits(small_falk(store=tmp_path / "a").fit(X, y))
-    monkeypatch.setattr(fit_falk, "BUNDLES_PER_SLOT", 40)
+    monkeypatch.setattr(fit_neighbors, "BUNDLES_PER_SLOT", 40)
     train, calls = neighborhoods.write_bundle, []
 
     def stopping(*args):
@@ -178,7 +178,7 @@ def test_a_stopped_fit_goes_on(tmp_path, monkeypatch):
     assert len(written) == 3
     # Neither the rows nor the centers are worked out again.
     monkeypatch.setattr(neighborhoods, "write_bundle", train)
-    for owner, name in ((fit_falk, "gather_rows"), (fit_falk, "regroup_all")):
+    for owner, name in ((fit_neighbors, "gather_rows"), (fit_neighbors, "regroup_all")):
         monkeypatch.setattr(owner, name, None)
     model = small_falk(store=tmp_path / "b").fit(X, y)
     assert_same_falk(reference, model)

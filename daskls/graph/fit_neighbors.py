@@ -10,7 +10,6 @@ from typing import Any
 import dask
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.graph.begin import Beginning, begin_fit, regroup_all
 from daskls.graph.cluster import compute
 from daskls.graph.cover import choose_centers
@@ -27,12 +26,12 @@ from daskls.graph.neighborhoods import (
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
 from daskls.neighbors.search import metric_of
-from daskls.plan import check_neighborhoods, plan_chunk
+from daskls.plan import check_neighborhoods, group_open, plan_chunk
 from daskls.records import FloatArray, NeighborSpec, SolverSpec
 from daskls.store.centers import Centers
 from daskls.store.layout import Root
 from daskls.store.leaves import CACHE_NBYTES
-from daskls.store.models import disjoint_bundles, finished_bundles, tile_leaves
+from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 from daskls.store.reader import write_center_index, write_row_index
 
 __all__ = ["run_neighbor_fit"]
@@ -139,12 +138,8 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     bundles = _bundles(begun, centers, chunk)
     with clock.stage("train", len(centers.places), _finished(root)):
         train_centers(bundles, job, client)
-    tiles = tile_leaves(finished_bundles(root.path), len(centers.places))
-    if tiles is None:
-        raise StoreError(
-            f"{root.path} lacks bundles that were trained: something removed them. Call fit again "
-            "on the same store: only what is missing is trained."
-        )
+    tiles = find_tiles(root.path, len(centers.places))
+    drop_others(root.path, tiles)
     reader = handle.open()
     rows = reader.read_places(centers.places)
     gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
@@ -157,27 +152,13 @@ def _chunk(begun: Beginning, n_neighbors: int) -> int:
 
 def _bundles(begun: Beginning, centers: Centers, chunk: int) -> list[CenterBundle]:
     """Cut the centers that are not trained into runs of near centers."""
-    n = len(centers.places)
-    done = np.zeros(n, bool)
-    for first, last in disjoint_bundles(finished_bundles(begun.root.path)):
-        done[first : last + 1] = True
-    left = int((~done).sum())
-    share = -(-left // (BUNDLES_PER_SLOT * begun.resources.n_slots))
+    done = done_mask(begun.root.path, len(centers.places))
+    share = -(-done.count(False) // (BUNDLES_PER_SLOT * begun.resources.n_slots))
     # Models of a bundle are held until they are written.
     size = max(min(share, MAX_CHUNKS * chunk), 1)
-    bundles: list[CenterBundle] = []
     places = centers.places.tolist()
-    first = 0
-    while first < n:
-        if done[first]:
-            first += 1
-            continue
-        last = first
-        while last + 1 < n and not done[last + 1] and last + 1 - first < size:
-            last += 1
-        bundles.append(CenterBundle(first, last, tuple(places[first : last + 1])))
-        first = last + 1
-    return bundles
+    groups = group_open([1] * len(places), done, size)
+    return [CenterBundle(first, last, tuple(places[first : last + 1])) for first, last in groups]
 
 
 def _finished(root: Root) -> Callable[[], int]:
