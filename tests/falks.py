@@ -5,7 +5,8 @@ from sklearn.svm import SVC
 from support import as_bytes, path_of
 
 from daskls import FalkSVC
-from daskls.partition.cover import farthest_first, n_ranked_rows, row_keys
+from daskls.partition.cover import farthest_first, n_ranked_rows
+from daskls.partition.shuffle import row_keys
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskls.partition.shuffle import row_keys
 from daskls.records import FloatArray, IntArray
 
-__all__ = ["Cover", "n_ranked_rows", "order_rows", "row_keys"]
+__all__ = ["Cover", "n_ranked_rows", "order_rows"]
 
 # Sampled rows a center that is expected, and at the most: their traversal costs the square.
 RANKED_PER_CENTER = 16
@@ -39,20 +40,6 @@ def n_ranked_rows(n_rows: int, n_assigned: int) -> int:
     (32, 4096)
     """
     return min(n_rows, MAX_RANKED, max(RANKED_PER_CENTER * n_rows // max(n_assigned, 1), 1))
-
-
-def row_keys(numbers: IntArray, seed: int) -> IntArray:
-    """Return a key of each row number, uint64: in the order of keys, rows come as if shuffled.
-
-    No two numbers share a key. Source: Steele, Lea, Flood 2014, the mixing function of splitmix64.
-    """
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    with np.errstate(over="ignore"):
-        z = (numbers.astype(np.uint64) + np.uint64(seed % 2**63)) * golden
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        keys: IntArray = z ^ (z >> np.uint64(31))
-    return keys
 
 
 def farthest_first(X: FloatArray) -> IntArray:

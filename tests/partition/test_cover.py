@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from daskls.partition import cover
-from daskls.partition.cover import Cover, n_ranked_rows, order_rows, row_keys
+from daskls.partition.cover import Cover, n_ranked_rows, order_rows
+from daskls.partition.shuffle import row_keys
 
 FIRST_NUMBER = 2**33
 
