@@ -12,8 +12,8 @@ from daskls.graph.cluster import one_blas_thread, run_each
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import load_trunks
 from daskls.neighbors.regions import measure_regions
-from daskls.partition.shuffle import row_keys
 from daskls.partition.grow import grow_tree
+from daskls.partition.shuffle import row_keys
 from daskls.partition.tree import route_rows
 from daskls.plan import group_open
 from daskls.records import IntArray, LeafRows, Regions

@@ -47,21 +47,23 @@ def shuffle_numbers(numbers: IntArray, n: int, seed: int) -> IntArray:
     True
     """
     half = max((max(n - 1, 1).bit_length() + 1) // 2, 1)
+    # Seeds that are near each other, and sizes, give orders that have nothing in common.
+    key = int(row_keys(np.array([seed]), n)[0])
     places = np.asarray(numbers, np.int64).copy()
     outside = np.arange(len(places))
     while len(outside):
-        places[outside] = _permute(places[outside], half, seed)
+        places[outside] = _permute(places[outside], half, key)
         outside = outside[places[outside] >= n]
     return places
 
 
-def _permute(values: IntArray, half: int, seed: int) -> IntArray:
+def _permute(values: IntArray, half: int, key: int) -> IntArray:
     """Permute numbers of ``2 half`` bits."""
     mask = np.int64((1 << half) - 1)
     left, right = values >> half, values & mask
     for number in range(N_ROUNDS):
         # Rounds are told apart in bits that no half has.
-        hashed = row_keys(right + (np.int64(number + 1) << 40), seed)
+        hashed = row_keys(right + (np.int64(number + 1) << 40), key)
         left, right = right, left ^ (hashed.astype(np.int64) & mask)
     permuted: IntArray = left << half | right
     return permuted
