@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ParameterError,
         StoreError,
     )
+    from daskls.estimators.chunks import RandomChunkSVC
     from daskls.estimators.falk import FalkSVC
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
     from daskls.estimators.load import load
@@ -31,6 +32,7 @@ __all__ = [
     "MemoryPlanError",
     "NonConvergenceWarning",
     "ParameterError",
+    "RandomChunkSVC",
     "StoreError",
     "VoronoiSVC",
     "__version__",
@@ -40,6 +42,7 @@ __all__ = [
 # Where each public name lives; imported when first used, so that `import daskls` is instant.
 _HOMES = {
     "VoronoiSVC": "daskls.estimators.voronoi",
+    "RandomChunkSVC": "daskls.estimators.chunks",
     "FalkSVC": "daskls.estimators.falk",
     "KNNSVC": "daskls.estimators.knn",
     "KernelKNNClassifier": "daskls.estimators.knn",

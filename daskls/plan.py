@@ -27,6 +27,7 @@ __all__ = [
     "Plan",
     "Resources",
     "SamplePlan",
+    "check_chunks",
     "check_memory",
     "check_neighborhoods",
     "check_sample",
@@ -142,6 +143,37 @@ def check_memory(
             f"needs {_mib(leaf)} but a task may use {_mib(resources.task_nbytes)}; "
             f"lower cell_size{_remedy(sizes, n_rows, leaf_rows, resources)}, or give each worker "
             "more memory or fewer threads."
+        )
+
+
+def check_chunks(
+    sizes: TaskSizes,
+    n_rows: int,
+    leaf_rows: int,
+    block_rows: int,
+    resources: Resources,
+    *,
+    at: str,
+) -> None:
+    """Refuse before any training what would not fit a task that trains a random chunk.
+
+    ``leaf_rows`` and ``at`` do not matter: the chunks' sizes are known beforehand.
+
+    Raises
+    ------
+    MemoryPlanError : when a block or a chunk needs more than a task may use
+    """
+    _check_block(sizes, block_rows, resources)
+    size = min(sizes.cell_size, n_rows)
+    needed = group_nbytes(sizes, size)
+    if needed > resources.task_nbytes:
+        fitting = size
+        while fitting > 2 and group_nbytes(sizes, fitting) > resources.task_nbytes:
+            fitting //= 2
+        raise MemoryPlanError(
+            f"A chunk of {size} rows x {sizes.n_features} features needs {_mib(needed)} but a task "
+            f"may use {_mib(resources.task_nbytes)}; lower chunk_size to about {fitting}, or give "
+            "each worker more memory or fewer threads."
         )
 
 

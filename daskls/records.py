@@ -13,6 +13,7 @@ __all__ = [
     "Bundle",
     "BundleReport",
     "CellReport",
+    "Chunks",
     "FloatArray",
     "Forest",
     "IntArray",
@@ -20,9 +21,11 @@ __all__ = [
     "LeafRows",
     "LocalModel",
     "NeighborSpec",
+    "Partition",
     "Regions",
     "SolverSpec",
     "Tree",
+    "VoronoiCells",
 ]
 
 FloatArray = npt.NDArray[Any]
@@ -244,6 +247,11 @@ class Forest:
         return self.trees[0].center
 
     @property
+    def n_partitions(self) -> int:
+        """The number of trees."""
+        return len(self.trees)
+
+    @property
     def first_leaves(self) -> list[int]:
         """The number of each partition's first leaf; the number of all leaves last."""
         return [0, *accumulate(tree.n_leaves for tree in self.trees)]
@@ -256,6 +264,49 @@ class Forest:
     def partition_of(self, leaf: int) -> int:
         """Return the partition of a leaf."""
         return bisect_right(self.first_leaves, leaf) - 1
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Rows dealt at random to chunks of near-equal size, by their numbers alone.
+
+    Attributes
+    ----------
+    n_rows : int
+    n_leaves : int. Chunks.
+    seed : int
+    """
+
+    n_rows: int
+    n_leaves: int
+    seed: int
+
+    n_partitions = 1
+
+
+@dataclass(frozen=True, eq=False)
+class VoronoiCells:
+    """Space cut into the regions nearest to each of some points.
+
+    Attributes
+    ----------
+    center : float64 array, shape (d,). Subtracted from every row first.
+    points : float64 array, shape (n_leaves, d). Minus ``center``.
+    """
+
+    center: FloatArray
+    points: FloatArray
+
+    n_partitions = 1
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of regions."""
+        return len(self.points)
+
+
+# What stage 2 regroups rows by.
+Partition = Forest | Chunks | VoronoiCells
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,7 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
     y = np.zeros((n_rows, 1), np.int32)
     trees = [grow_tree(X[:200], 50, np.zeros(d), (seed,)) for seed in range(n_partitions)]
     forest = Forest(tuple(trees))
-    monkeypatch.setattr(regroup, "load_trunks", lambda *_: forest)
+    monkeypatch.setattr(regroup, "load_partition", lambda *_: forest)
     exchange = Exchange(str(tmp_path), 1, forest.n_leaves, d, "<f4", n_partitions)
     block_info = {0: {"chunk-location": (0, 0), "array-location": [(0, n_rows), (0, d)]}}
     # The first run compiles.

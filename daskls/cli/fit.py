@@ -64,6 +64,7 @@ def fit(
     model: Annotated[str, typer.Argument(help="Folder of the model; an unfinished one goes on.")],
     method: Annotated[Method, typer.Option(help="The method.")] = Method.VORONOI,
     cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
+    chunk_size: Annotated[int, typer.Option(min=2, help="Rows of a random chunk.")] = 2000,
     kernel: Annotated[Kernel, typer.Option(help="The kernel.")] = Kernel.RBF,
     C: Annotated[
         list[str] | None,
@@ -126,6 +127,7 @@ def fit(
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     options = {
         "cell_size": cell_size,
+        "chunk_size": chunk_size,
         "kernel": kernel.value,
         "C": parse_values("C", C),
         "gamma": parse_values("gamma", gamma),

@@ -80,7 +80,7 @@ def _shown(classes: list[Any]) -> str:
 def _print_unfinished(root: Any) -> None:
     """Print how far a fit came that was stopped."""
     from daskls.store.centers import read_centers
-    from daskls.store.layout import read_forest
+    from daskls.store.layout import read_partition
     from daskls.store.models import finished_bundles
 
     attributes = root.attributes
@@ -94,9 +94,8 @@ def _print_unfinished(root: Any) -> None:
         state = f"unfinished: {done}{of} neighborhoods are trained"
     elif partition is not None and partition.attrs.get("complete", False):
         done = sum(last - first + 1 for first, last in finished_bundles(root.path))
-        state = (
-            f"unfinished: {done} of {read_forest(partition).n_leaves} groups of cells are trained"
-        )
+        n_leaves = read_partition(partition).n_leaves
+        state = f"unfinished: {done} of {n_leaves} groups of cells are trained"
     print_pairs(
         f"Model {root.path}",
         [

@@ -13,6 +13,7 @@ class Method(StrEnum):
     """The methods of `daskls fit`; each value's estimator is in `ESTIMATORS`."""
 
     VORONOI = "voronoi"
+    CHUNKS = "chunks"
     FALK = "falk"
     KNNSVM = "knnsvm"
     KNN = "knn"
@@ -27,6 +28,7 @@ class Filter(StrEnum):
 
 ESTIMATORS: dict[StrEnum, str] = {
     Method.VORONOI: "VoronoiSVC",
+    Method.CHUNKS: "RandomChunkSVC",
     Method.FALK: "FalkSVC",
     Method.KNNSVM: "KNNSVC",
     Method.KNN: "KernelKNNClassifier",

@@ -3,7 +3,7 @@
 import os
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from daskls.errors import DataError, NonConvergenceWarning
+from daskls.errors import DataError, NonConvergenceWarning, ParameterError
 from daskls.estimators.console import progress_bars
 from daskls.estimators.inputs import check_input, is_in_memory
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
@@ -201,6 +201,44 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         labels, y, weight = compute([self.predict(X), y, sample_weight], self.client)
         return float(accuracy_score(np.asarray(y), labels, sample_weight=weight))
+
+    def indecision(self, X: Any, eps: float | Sequence[float] = 0.1) -> Any:
+        """Return the share of rows whose decision value is nearer to 0 than ``eps``.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`
+        eps : float > 0, or sequence of float
+
+        Returns
+        -------
+        share : float in [0, 1]; an array of them, shape (len(eps),), for a sequence
+
+        Raises
+        ------
+        DataError : a model of more than two classes, or no rows
+        ParameterError : an ``eps`` that is not positive
+
+        Notes
+        -----
+        Source: Barcenas, Gonzalez-Lima, Quiroz, A bagging and importance sampling approach to
+        Support Vector Machines, equation 17.
+        """
+        check_is_fitted(self)
+        if len(self.classes_) != 2:
+            raise DataError(
+                f"indecision needs one decision value a row, but the model has "
+                f"{len(self.classes_)} classes. Train on two of them, or on one against the rest."
+            )
+        bounds = np.asarray(eps, np.float64)
+        if not (bounds > 0).all():
+            raise ParameterError(f"eps is {eps!r}; every value must be positive.")
+        values = self.decision_function(X)
+        near = [(abs(values) < bound).sum() for bound in np.atleast_1d(bounds)]
+        if not len(values):
+            raise DataError("X has no rows, so that no share of them exists. Pass at least one.")
+        shares = np.array(compute(near, self.client), np.float64) / len(values)
+        return shares if bounds.ndim else float(shares[0])
 
     def predict_to_zarr(
         self, X: Any, path: str | os.PathLike[str], on_progress: Any = None

@@ -5,6 +5,7 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.estimators.base import LocalClassifier
+from daskls.estimators.chunks import RandomChunkSVC
 from daskls.estimators.falk import FalkSVC
 from daskls.estimators.inputs import params_from_json
 from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
@@ -16,7 +17,8 @@ from daskls.store.temporary import ModelHandle
 __all__ = ["load"]
 
 ESTIMATORS: dict[str, type[LocalClassifier]] = {
-    kind.__name__: kind for kind in (VoronoiSVC, FalkSVC, KNNSVC, KernelKNNClassifier)
+    kind.__name__: kind
+    for kind in (VoronoiSVC, RandomChunkSVC, FalkSVC, KNNSVC, KernelKNNClassifier)
 }
 
 

@@ -1,23 +1,17 @@
 """VoronoiSVC: space cut into cells of bounded size, one cross-validated SVM a cell."""
 
 import os
-from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from numbers import Integral
+from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from daskls.estimators.base import LocalClassifier
-from daskls.estimators.inputs import candidates, draw_seed, saved_params
-from daskls.graph.identity import FitRequest
-from daskls.records import SolverSpec
+from daskls.estimators.cells import Candidates, CellClassifier
 
 __all__ = ["VoronoiSVC"]
 
-Candidates = float | Sequence[float] | None
 
-
-class VoronoiSVC(LocalClassifier):
+class VoronoiSVC(CellClassifier):
     """Local SVMs on a spatial partition: every cell its own cross-validated SVM.
 
     Space is cut into cells of at most ``cell_size`` training rows. In each, a hinge-loss SVM is
@@ -106,23 +100,9 @@ class VoronoiSVC(LocalClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CellClassifier._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left")],
-        "kernel": [StrOptions({"rbf", "linear", "poly"})],
-        "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, 0, None, closed="left")],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "search": [StrOptions({"race", "full"})],
-        "refit": [StrOptions({"folds", "cell"})],
         "n_partitions": [Interval(Integral, 1, None, closed="left")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "store": [str, os.PathLike, None],
-        "client": "no_validation",
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -164,53 +144,5 @@ class VoronoiSVC(LocalClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Cut space into cells, train one SVM a cell, keep a handle on the models.
-
-        Parameters
-        ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
-        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
-        sample_weight : array (n,), >= 0, or None. Multiplies C; rows of weight 0 are as if they
-            were not there.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError : data that cannot be trained on, with the first bad row's number
-        MemoryPlanError : the largest task would not fit a worker
-        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
-        """
-        # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.fit import run_fit
-
-        self._validate_params()
-        request = self._request()
-        return self._fit_with(run_fit, request, X, y, sample_weight)
-
-    def _request(self) -> FitRequest:
-        """Return the parameters as the graph takes them."""
-        spec = SolverSpec(
-            kernel=self.kernel,
-            C=candidates("C", self.C),
-            gamma=candidates("gamma", self.gamma),
-            degree=int(self.degree),
-            coef0=float(self.coef0),
-            cv=int(self.cv),
-            tol=float(self.tol),
-            refit=self.refit,
-            search=self.search,
-            fit_intercept=bool(self.fit_intercept),
-        )
-        return FitRequest(
-            estimator=type(self).__name__,
-            params=saved_params(self),
-            spec=spec,
-            cell_size=int(self.cell_size),
-            n_partitions=int(self.n_partitions),
-            seed=draw_seed(self.random_state),
-            class_weight=self.class_weight,
-        )
+    def _cut(self) -> dict[str, Any]:
+        return {"cell_size": int(self.cell_size), "n_partitions": int(self.n_partitions)}

@@ -19,12 +19,12 @@ from daskls.graph.scan import LabelScan, scan_labels
 from daskls.memory import TaskSizes
 from daskls.partition.grow import grow_tree
 from daskls.plan import Resources, SamplePlan, check_sample, plan_sample
-from daskls.records import FloatArray, Forest, IntArray
+from daskls.records import FloatArray, Forest, IntArray, Partition
 from daskls.store.exchange import Exchange
 from daskls.store.files import no_space_is_store_error
-from daskls.store.layout import Root, read_forest, write_forest
+from daskls.store.layout import Root, read_partition, write_partition
 
-__all__ = ["Beginning", "begin_fit", "regroup_all"]
+__all__ = ["Beginning", "begin_fit", "grow_trunks", "regroup_all"]
 
 # Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
 # MemoryPlanError where a task would not fit.
@@ -97,26 +97,38 @@ def begin_fit(
 
 
 def regroup_all(
-    begun: Beginning, check: Check, clock: StageClock, client: Any = None
-) -> tuple[Forest, Exchange, IntArray]:
+    begun: Beginning,
+    check: Check,
+    clock: StageClock,
+    client: Any = None,
+    cut: Callable[[Beginning], Partition] | None = None,
+) -> tuple[Partition, Exchange, IntArray]:
     """Cut space and write every row to its leaf, as far as the store does not hold them yet.
+
+    Parameters
+    ----------
+    begun : Beginning
+    check : function that raises MemoryPlanError
+    clock : StageClock
+    client : distributed client, or None for the current scheduler
+    cut : function that returns what rows are regrouped by; None: trees grown on the sample
 
     Returns
     -------
-    trunks : Forest. Its leaves are those of the exchange.
+    partition : Partition. Its leaves are those of the exchange.
     exchange : Exchange
     leaf_rows : int array. Rows of each leaf.
     """
     rows, scan = begun.rows, begun.scan
-    trunks = _trunks(begun)
-    exchange = _exchange(begun, trunks)
+    partition = _partition(begun, cut or grow_trunks)
+    exchange = _exchange(begun, partition)
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
         leaf_rows = regroup_rows(
             rows, scan, exchange, begun.class_weight, begun.root, begun.sample.checksum, client
         )
     largest = int(leaf_rows.max())
     check(begun.sizes, scan.n_kept, largest, rows.block_rows, begun.resources, at="found")
-    return trunks, exchange, leaf_rows
+    return partition, exchange, leaf_rows
 
 
 def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
@@ -124,37 +136,42 @@ def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
     return seed, partition, 0, 1
 
 
-def _trunks(begun: Beginning) -> Forest:
-    """Grow the sampled trees and store them, or read those stored."""
-    root, sample = begun.root, begun.sample
+def _partition(begun: Beginning, cut: Callable[[Beginning], Partition]) -> Partition:
+    """Cut space and store how, or read what is stored."""
+    root = begun.root
     group = root.find_group("partition")
     if group is not None and group.attrs.get("complete", False):
-        return read_forest(group)
-    center = sample.X.mean(axis=0, dtype=np.float64)
+        return read_partition(group)
     with one_blas_thread():
-        further = range(1, begun.request.n_partitions)
-        seeds = [None, *(trunk_seed(begun.seed, number) for number in further)]
-        bound = begun.sampling.max_sampled_rows
-        trunks = [grow_tree(sample.X, bound, center, s) for s in seeds]
-    forest = Forest(tuple(trunks))
+        partition = cut(begun)
     group = root.replace_group("partition")
     with no_space_is_store_error(root.path):
-        write_forest(group, forest)
+        write_partition(group, partition)
         group.attrs["complete"] = True
-    return forest
+    return partition
 
 
-def _exchange(begun: Beginning, trunks: Forest) -> Exchange:
+def grow_trunks(begun: Beginning) -> Forest:
+    """Grow the trees on the sample."""
+    X = begun.sample.X
+    center = X.mean(axis=0, dtype=np.float64)
+    further = range(1, begun.request.n_partitions)
+    seeds = [None, *(trunk_seed(begun.seed, number) for number in further)]
+    bound = begun.sampling.max_sampled_rows
+    return Forest(tuple(grow_tree(X, bound, center, seed) for seed in seeds))
+
+
+def _exchange(begun: Beginning, partition: Partition) -> Exchange:
     """Return the handle of this fit's exchange; its name holds the blocks, which may change."""
     rows = begun.rows
     blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
     return Exchange(
         str(begun.root.path / f"exchange-{begun.fingerprint[:12]}-{blocks}"),
         rows.n_blocks,
-        trunks.n_leaves,
+        partition.n_leaves,
         rows.n_features,
         rows.X.dtype.str,
-        len(trunks.trees),
+        partition.n_partitions,
     )
 
 

@@ -1,4 +1,4 @@
-"""The three stages of a fit, one after the other, on whatever is in the store already."""
+"""The three stages of a fit on cells or chunks, on whatever is in the store already."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from daskls.graph.begin import begin_fit, regroup_all
+from daskls.graph.begin import Beginning, begin_fit, grow_trunks, regroup_all
 from daskls.graph.identity import FitRequest
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
 from daskls.graph.train import FitJob, train_bundles
 from daskls.partition.tree import graft
-from daskls.plan import check_memory, plan_bundles
-from daskls.records import Forest, IntArray, SolverSpec
+from daskls.plan import check_chunks, check_memory, plan_bundles
+from daskls.records import Chunks, Forest, IntArray, Partition, SolverSpec
 from daskls.store.layout import Root
 from daskls.store.models import (
     BundleModels,
@@ -58,20 +58,23 @@ def run_fit(
     result : FitResult
     """
     clock = StageClock(on_progress)
-    begun = begin_fit(request, rows, store, check_memory, clock, client)
+    by_chunks = request.method.get("name") == "chunks"
+    check = check_chunks if by_chunks else check_memory
+    begun = begin_fit(request, rows, store, check, clock, client)
     root, fingerprint = begun.root, begun.fingerprint
     if root.is_complete:
         root.remove_leftovers()
         return FitResult(fingerprint, clock.seconds)
-    trunks, exchange, leaf_rows = regroup_all(begun, check_memory, clock, client)
+    cut = deal_chunks if by_chunks else grow_trunks
+    partition, exchange, leaf_rows = regroup_all(begun, check, clock, client, cut)
     plan = plan_bundles(
-        begun.sizes, leaf_rows.tolist(), done_mask(root.path, trunks.n_leaves), begun.resources
+        begun.sizes, leaf_rows.tolist(), done_mask(root.path, partition.n_leaves), begun.resources
     )
     job = FitJob(str(root.path), fingerprint, exchange, request.spec, request.cell_size, begun.seed)
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
         train_bundles(plan.bundles, job, client)
-    _finish(root, trunks)
+    _finish(root, partition)
     return FitResult(fingerprint, clock.seconds)
 
 
@@ -92,17 +95,29 @@ def _finished_cells(root: Root, leaf_rows: IntArray, cell_size: int) -> Callable
     return count
 
 
-def _finish(root: Root, trunks: Forest) -> None:
+def deal_chunks(begun: Beginning) -> Chunks:
+    """Deal all rows to as few chunks as their size allows."""
+    n_rows = begun.scan.n_kept
+    return Chunks(n_rows, -(-n_rows // begun.request.cell_size), begun.seed)
+
+
+def _finish(root: Root, partition: Partition) -> None:
     """Write the whole partitions and set the marker."""
-    tiles = find_tiles(root.path, trunks.n_leaves)
+    tiles = find_tiles(root.path, partition.n_leaves)
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
+    first_cells = np.cumsum([0, *(bundle.n_cells for bundle in bundles)]).tolist()
+    whole = _graft_all(partition, bundles) if isinstance(partition, Forest) else partition
+    write_index(root, whole, tiles, first_cells)
+    drop_others(root.path, tiles)
+    root.remove_leftovers()
+
+
+def _graft_all(trunks: Forest, bundles: list[BundleModels]) -> Forest:
+    """Return the trees down to the cells."""
     branches = [branch for bundle in bundles for branch in bundle.branches(trunks.center)]
     trees = [
         graft(trunk, branches[first : first + trunk.n_leaves])
         for trunk, first in zip(trunks.trees, trunks.first_leaves, strict=False)
     ]
-    first_cells = np.cumsum([0, *(bundle.n_cells for bundle in bundles)])[:-1]
-    write_index(root, Forest(tuple(trees)), tiles, first_cells.tolist())
-    drop_others(root.path, tiles)
-    root.remove_leftovers()
+    return Forest(tuple(trees))

@@ -10,13 +10,13 @@ import numpy as np
 from daskls.graph.begin import Beginning
 from daskls.graph.cluster import one_blas_thread, run_each
 from daskls.graph.progress import StageClock
-from daskls.graph.regroup import load_trunks
+from daskls.graph.regroup import load_partition
 from daskls.neighbors.regions import measure_regions
 from daskls.partition.grow import grow_tree
 from daskls.partition.shuffle import row_keys
 from daskls.partition.tree import route_rows
 from daskls.plan import group_open
-from daskls.records import IntArray, LeafRows, Regions
+from daskls.records import Forest, IntArray, LeafRows, Regions
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.leaves import (
     CACHE_NBYTES,
@@ -88,7 +88,9 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
     """
     if leaves in finished_bundles(Path(job.root), "rows"):
         return 0
-    center = load_trunks(job.root, job.fingerprint).center
+    partition = load_partition(job.root, job.fingerprint)
+    assert isinstance(partition, Forest)
+    center = partition.center
     dtype = stored_dtype(np.dtype(job.exchange.dtype))
     rows, ptrs, cells = [], [], []
     with one_blas_thread():

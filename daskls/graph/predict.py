@@ -46,6 +46,8 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
     n_classes = len(reader.meta["classes"]["values"])
     scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
     with one_blas_thread():
+        if reader.method.get("name") == "chunks":
+            return _mean_of_chunks(reader, X, n_classes)
         views = find_views(reader, X)
         if len(views) == 1:
             for model, rows in _slabs(reader, views[0]):
@@ -54,7 +56,30 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
             for tile in _tiles(views[0], n_classes):
                 own = [cells[tile] for cells in views]
                 mean = _mean_decisions(reader, X[tile], own, n_classes)
-                scores[tile] = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
+                scores[tile] = _mean_scores(mean, n_classes)
+    return scores
+
+
+def _mean_scores(mean: FloatArray, n_classes: int) -> FloatArray:
+    """Return the scores of mean decision values, one column a pair of classes."""
+    scores: FloatArray = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
+    return scores
+
+
+def _mean_of_chunks(reader: ModelReader, X: FloatArray, n_classes: int) -> FloatArray:
+    """Return the scores of the mean of all chunks' clipped decision functions."""
+    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    chunks = np.arange(reader.n_cells)
+    for tile in _tiles(np.zeros(len(X), np.int64), n_classes):
+        rows = X[tile]
+        total = np.zeros((len(rows), len(pairs_of(n_classes))))
+        # In the order of chunks: a sum's bits depend on its order.
+        for model in reader.read_cells(chunks):
+            for start in range(0, len(rows), SLAB_ROWS):
+                slab = slice(start, start + SLAB_ROWS)
+                decisions = decide_pairs(model, rows[slab]) if len(model.classes) > 1 else None
+                total[slab] += spread_pairs(decisions, model.classes, n_classes)
+        scores[tile] = _mean_scores(total / len(chunks), n_classes)
     return scores
 
 

@@ -9,35 +9,35 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.graph.blocks import block_start, map_rows
-from daskls.graph.cluster import compute
+from daskls.graph.cluster import compute, one_blas_thread
 from daskls.graph.rows import BlockRows
 from daskls.graph.scan import LabelScan, block_checksum, take_kept
-from daskls.partition.tree import route_rows
-from daskls.records import FloatArray, Forest, IntArray
+from daskls.partition.assign import assign_rows
+from daskls.records import FloatArray, IntArray, Partition
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.layout import Root, read_forest, root_stamp
+from daskls.store.layout import Root, read_partition, root_stamp
 
-__all__ = ["assign_block", "load_trunks", "regroup_rows"]
+__all__ = ["assign_block", "load_partition", "regroup_rows"]
 
 
-def load_trunks(root: str, fingerprint: str) -> Forest:
-    """Return a store's sampled trees; read once a process.
+def load_partition(root: str, fingerprint: str) -> Partition:
+    """Return what a store's rows are regrouped by: its sampled trees, say; read once a process.
 
     Raises
     ------
     StoreError : when the store was replaced under a running fit
     """
-    return _load_trunks(root, fingerprint, root_stamp(root))
+    return _load_partition(root, fingerprint, root_stamp(root))
 
 
 @lru_cache(maxsize=4)
-def _load_trunks(root: str, fingerprint: str, stamp: tuple[int, int]) -> Forest:
-    """Read the trees; the stamp keeps that of a replaced store from being used again."""
+def _load_partition(root: str, fingerprint: str, stamp: tuple[int, int]) -> Partition:
+    """Read the partition; the stamp keeps that of a replaced store from being used again."""
     opened = Root.open(Path(root))
     group = opened.find_group("partition")
     if group is None or opened.attributes["fingerprint"] != fingerprint:
         raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return read_forest(group)
+    return read_partition(group)
 
 
 def assign_block(
@@ -65,13 +65,10 @@ def assign_block(
     X, codes, given = take_kept(X, y, weights, labels)
     start = int(first_kept[block])
     rows = Rows(X, codes, given * class_weight[codes], start + np.arange(len(X)))
-    trunks = load_trunks(root, fingerprint)
-    leaves = (
-        first + route_rows(trunk, X)
-        for trunk, first in zip(trunks.trees, trunks.first_leaves, strict=False)
-    )
+    leaves = assign_rows(load_partition(root, fingerprint), X, rows.numbers)
     checksum = block_checksum(X, codes, given, start)
-    exchange.write_block(block, rows, leaves, checksum)
+    with one_blas_thread():
+        exchange.write_block(block, rows, leaves, checksum)
     return checksum
 
 

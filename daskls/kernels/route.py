@@ -1,14 +1,21 @@
-"""Routing rows down a tree of half-spaces: one row at a time, the same bits for each."""
+"""Routing rows: down a tree of half-spaces, or to the nearest of some points.
+
+A row's leaf does not depend on the rows beside it.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from daskls.kernels._jit import exact_jit
 from daskls.records import FloatArray, IntArray
 
-__all__ = ["project", "route"]
+__all__ = ["nearest_point", "padded_tiles", "project", "route"]
 
 # Rows centered at once: bounds the float64 copy of a block.
 TILE_ROWS = 4096
+# The bits of a GEMM depend on its shape: every one here has this many rows.
+GEMM_ROWS = 1024
 
 
 @exact_jit
@@ -87,3 +94,50 @@ def route(
         tile = np.subtract(X[start : start + TILE_ROWS], center, dtype=np.float64, order="C")
         _route_tile(tile, directions, thresholds, children, leaves[start : start + TILE_ROWS])
     return leaves
+
+
+def padded_tiles(X: FloatArray, center: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield rows minus ``center`` in float64 tiles of `GEMM_ROWS`, the last one filled with zeros.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    center : float64 array, shape (d,)
+
+    Yields
+    ------
+    rows : slice. Which rows of X the tile begins with.
+    tile : float64 array, shape (GEMM_ROWS, d). The same array every time.
+    """
+    tile = np.zeros((GEMM_ROWS, X.shape[1]))
+    for start in range(0, len(X), GEMM_ROWS):
+        part = X[start : start + GEMM_ROWS]
+        np.subtract(part, center, out=tile[: len(part)], dtype=np.float64)
+        tile[len(part) :] = 0.0
+        yield slice(start, start + len(part)), tile
+
+
+def nearest_point(X: FloatArray, center: FloatArray, points: FloatArray) -> IntArray:
+    """Return the nearest point of each row, the first of equally near ones.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    center : float64 array, shape (d,). Subtracted in float64 first.
+    points : float64 array, shape (k, d). Minus ``center``.
+
+    Returns
+    -------
+    nearest : int32 array, shape (m,)
+
+    Notes
+    -----
+    Cost O(m k d); extra memory one tile's distances. Call it with one BLAS thread.
+    """
+    nearest = np.empty(len(X), np.int32)
+    half_norms = np.einsum("ij,ij->i", points, points) / 2
+    for rows, tile in padded_tiles(X, center):
+        closeness = tile @ points.T
+        closeness -= half_norms
+        nearest[rows] = closeness[: rows.stop - rows.start].argmax(axis=1)
+    return nearest

@@ -7,12 +7,18 @@ import numpy as np
 from daskls.kernels.route import route
 from daskls.records import FloatArray, IntArray, Tree
 
-__all__ = ["graft", "route_rows"]
+__all__ = ["graft", "no_cuts", "route_rows"]
 
 
 def route_rows(tree: Tree, X: FloatArray) -> IntArray:
     """Return the leaf of each row of X, int32 (m,); training and prediction share this router."""
     return route(X, tree.center, tree.directions, tree.thresholds, tree.children)
+
+
+def no_cuts(center: FloatArray) -> Tree:
+    """Return the tree that leaves all space in one piece."""
+    d = len(center)
+    return Tree(center, np.empty((0, d)), np.empty(0), np.empty((0, 2), np.int32))
 
 
 def graft(trunk: Tree, branches: Sequence[Tree]) -> Tree:

@@ -3,7 +3,7 @@
 ::
 
     model.zarr/            group; attributes: format, kind, fingerprint, meta, complete (the marker)
-      partition/           the sampled tree of each partition (stage 1)
+      partition/           what rows are regrouped by: sampled trees, chunks, or points (stage 1)
       bundles/<name>/      flat arrays of one bundle's cells; the folder appears whole (stage 3)
       index/               the finished trees, and the bundle of each cell (last)
       exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
@@ -13,6 +13,7 @@
 import json
 import math
 import shutil
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import zarr
 from zarr.errors import ContainsArrayError, GroupNotFoundError
 
 from daskls.errors import StoreError
-from daskls.records import FloatArray, Forest, Tree
+from daskls.records import Chunks, FloatArray, Forest, Partition, Tree, VoronoiCells
 from daskls.store.files import no_space_is_store_error
 
 __all__ = [
@@ -31,10 +32,12 @@ __all__ = [
     "open_member",
     "read_array",
     "read_forest",
+    "read_partition",
     "read_values",
     "root_stamp",
     "write_array",
     "write_forest",
+    "write_partition",
 ]
 
 FORMAT = 1
@@ -137,6 +140,28 @@ def read_forest(group: zarr.Group) -> Forest:
     stops = np.cumsum(read_array(group, "n_nodes"))[:-1]
     parts = (np.split(read_array(group, name), stops) for name in NODE_ARRAYS)
     return Forest(tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True)))
+
+
+def write_partition(group: zarr.Group, partition: Partition) -> None:
+    """Write what rows are regrouped by."""
+    group.attrs["partition"] = type(partition).__name__
+    if isinstance(partition, Chunks):
+        group.attrs.update(asdict(partition))
+    elif isinstance(partition, VoronoiCells):
+        write_array(group, "center", partition.center)
+        write_array(group, "points", partition.points)
+    else:
+        write_forest(group, partition)
+
+
+def read_partition(group: zarr.Group) -> Partition:
+    """Read what `write_partition` wrote."""
+    kind = group.attrs["partition"]
+    if kind == Chunks.__name__:
+        return Chunks(**{f.name: int(str(group.attrs[f.name])) for f in fields(Chunks)})
+    if kind == VoronoiCells.__name__:
+        return VoronoiCells(read_array(group, "center"), read_array(group, "points"))
+    return read_forest(group)
 
 
 def root_stamp(path: str) -> tuple[int, int]:

@@ -9,10 +9,25 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import CellReport, FloatArray, Forest, IntArray, LocalModel, SolverSpec
+from daskls.records import (
+    CellReport,
+    FloatArray,
+    Forest,
+    IntArray,
+    LocalModel,
+    Partition,
+    SolverSpec,
+)
 from daskls.store.centers import read_centers
 from daskls.store.files import no_space_is_store_error
-from daskls.store.layout import Root, read_array, read_forest, root_stamp, write_array, write_forest
+from daskls.store.layout import (
+    Root,
+    read_array,
+    read_forest,
+    root_stamp,
+    write_array,
+    write_partition,
+)
 from daskls.store.models import BundleModels, finished_bundles
 
 __all__ = [
@@ -39,22 +54,22 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
 
 
 def write_index(
-    root: Root, forest: Forest, bundles: list[tuple[int, int]], first_cells: list[int]
+    root: Root, partition: Partition, bundles: list[tuple[int, int]], first_cells: list[int]
 ) -> None:
     """Write the finished partitions, then set the marker: from here on the model is complete.
 
     Parameters
     ----------
     root : Root
-    forest : Forest. Its leaves are the cells.
+    partition : Partition. Its leaves are the cells.
     bundles : list of (first, last) leaf, in order. Only these belong to the model.
-    first_cells : list of int. The first cell of each bundle.
+    first_cells : list of int. The first cell of each bundle, and the number of cells last.
     """
     with no_space_is_store_error(root.path):
         group = root.replace_group("index")
-        write_forest(group, forest)
+        write_partition(group, partition)
         write_array(group, "bundles", np.array(bundles, np.int64))
-        write_array(group, "first_cell", np.array([*first_cells, forest.n_leaves], np.int64))
+        write_array(group, "first_cell", np.array(first_cells, np.int64))
         root.group.attrs["complete"] = True
 
 

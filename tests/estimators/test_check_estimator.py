@@ -2,11 +2,12 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskls import KNNSVC, FalkSVC, KernelKNNClassifier, VoronoiSVC
+from daskls import KNNSVC, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
 
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
-        "of VoronoiSVC: sets `cv` to a list of splits; ours is a number of folds inside each cell. "
+        "of VoronoiSVC and RandomChunkSVC: sets `cv` to a list of splits; ours is a number of "
+        "folds inside each cell. "
         "Of the methods on neighborhoods: a row that is repeated fills two places of a neighborhood"
     ),
 }
@@ -15,6 +16,7 @@ EXPECTED = {
 @parametrize_with_checks(
     [
         VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
+        RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
         FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
         KNNSVC(15, random_state=0),
         KernelKNNClassifier(5, random_state=0),

@@ -1,0 +1,94 @@
+"""What the classifiers of one cross-validated SVM a cell share: constraints and the call of fit."""
+
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from daskls.estimators.base import LocalClassifier
+from daskls.estimators.inputs import candidates, draw_seed, saved_params
+from daskls.graph.identity import FitRequest
+from daskls.records import SolverSpec
+
+__all__ = ["Candidates", "CellClassifier"]
+
+Candidates = float | Sequence[float] | None
+
+
+class CellClassifier(LocalClassifier):
+    """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions({"rbf", "linear", "poly"})],
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "search": [StrOptions({"race", "full"})],
+        "refit": [StrOptions({"folds", "cell"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "store": [str, os.PathLike, None],
+        "client": "no_validation",
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def _cut(self) -> dict[str, Any]:
+        """Return how rows are cut: what `FitRequest` wants of it."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cut the rows into cells, train one SVM a cell, keep a handle on the models.
+
+        Parameters
+        ----------
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
+        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
+        sample_weight : array (n,), >= 0, or None. Multiplies C; rows of weight 0 are as if they
+            were not there.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError : data that cannot be trained on, with the first bad row's number
+        MemoryPlanError : the largest task would not fit a worker
+        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
+        """
+        # Here, so that a process which only predicts never loads the trainers.
+        from daskls.graph.fit import run_fit
+
+        self._validate_params()
+        request = self._request()
+        return self._fit_with(run_fit, request, X, y, sample_weight)
+
+    def _request(self) -> FitRequest:
+        """Return the parameters as the graph takes them."""
+        params = self.get_params(deep=False)
+        spec = SolverSpec(
+            kernel=params["kernel"],
+            C=candidates("C", params["C"]),
+            gamma=candidates("gamma", params["gamma"]),
+            degree=int(params["degree"]),
+            coef0=float(params["coef0"]),
+            cv=int(params["cv"]),
+            tol=float(params["tol"]),
+            refit=params["refit"],
+            search=params["search"],
+            fit_intercept=bool(params["fit_intercept"]),
+        )
+        return FitRequest(
+            estimator=type(self).__name__,
+            params=saved_params(self),
+            spec=spec,
+            seed=draw_seed(params["random_state"]),
+            class_weight=params["class_weight"],
+            **self._cut(),
+        )

@@ -1,0 +1,204 @@
+"""RandomChunkSVC: which rows a chunk holds, what it answers, what it refuses; indecision."""
+
+import dask.array as da
+import naive
+import numpy as np
+import pytest
+from distributed import Client
+from support import MIB, SlowModel, assert_same_model, checkers, model_bits, path_of
+
+import daskls
+from daskls import (
+    DataError,
+    MemoryPlanError,
+    ParameterError,
+    RandomChunkSVC,
+    StoreError,
+    VoronoiSVC,
+)
+from daskls.graph import begin, predict
+from daskls.partition.shuffle import shuffle_numbers
+from daskls.plan import Resources
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers.cell import fit_cell
+
+N = 900
+QUERIES = np.random.default_rng(7).random((300, 2))
+
+
+def small_chunks(**params):
+    """Return an estimator that trains in a blink."""
+    return RandomChunkSVC(
+        **{"chunk_size": 200, "C": 10.0, "gamma": 20.0, "cv": 2, "random_state": 0, **params}
+    )
+
+
+def slow_decisions(model, queries, n_classes):
+    """Return the mean of clipped decisions of each pair, from the arrays on disk."""
+    slow = SlowModel(path_of(model))
+    kernel, degree, coef0 = (slow.meta["spec"][name] for name in ("kernel", "degree", "coef0"))
+    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
+    total = np.zeros((len(queries), len(pairs)))
+    for cell in slow.cells:
+        assert cell["classes"] == list(range(n_classes))
+        K = naive.kernel_matrix(
+            queries - cell["center"], cell["rows"], kernel, cell["gamma"], degree, coef0
+        )
+        decisions = naive.pair_decisions(K, cell["coef"], cell["ptr"]) + cell["intercepts"]
+        total += np.clip(decisions, -1, 1)
+    return total / len(slow.cells)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_two_classes_answer_with_the_mean_of_all_chunks(kernel):
+    X, y = checkers(N)
+    model = small_chunks(kernel=kernel, coef0=1.0).fit(X, y)
+    assert model.n_cells_ == 5
+    expected = slow_decisions(model, QUERIES, 2)[:, 0]
+    assert len(np.unique(expected)) > 100
+    np.testing.assert_allclose(model.decision_function(QUERIES), expected, atol=1e-5)
+    assert (model.predict(QUERIES) == (expected > 0)).all()
+
+
+def test_three_classes_vote_with_the_means():
+    X, y = checkers(N, n_classes=3)
+    model = small_chunks(fit_intercept=True).fit(X, y)
+    means = slow_decisions(model, QUERIES, 3)
+    votes = np.zeros((len(QUERIES), 3))
+    for p, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        votes[:, b] += means[:, p] > 0
+        votes[:, a] += means[:, p] <= 0
+    winners = model.predict(QUERIES)
+    assert (votes[np.arange(len(votes)), winners] == votes.max(axis=1)).all()
+    assert model.score(X, y) > 0.8
+
+
+def test_a_chunk_is_a_cell_of_its_rows():
+    X, y = checkers(N)
+    model = small_chunks().fit(X, y)
+    chunk = shuffle_numbers(np.arange(N), N, 0) * 5 // N
+    report = model.fit_report_
+    assert report.n_rows.tolist() == np.bincount(chunk).tolist() == [180] * 5
+    spec = SolverSpec(C=(10.0,), gamma=(20.0,), cv=2)
+    for number in range(5):
+        own = chunk == number
+        expected = fit_cell(
+            X[own],
+            y[own],
+            np.ones(own.sum()),
+            spec,
+            CellReport(0, number, 0, 0, 0.0),
+            (0, number, 0),
+        )
+        found = model._reader.read_cell(number)
+        for name in ("center", "rows", "coef"):
+            assert (getattr(found, name) == getattr(expected, name)).all()
+
+
+@pytest.mark.parametrize(("size", "n_chunks"), [(2, 450), (299, 4), (300, 3), (900, 1), (5000, 1)])
+def test_chunks_are_full_and_hold_every_row(size, n_chunks):
+    X, y = checkers(N)
+    rows = small_chunks(chunk_size=size).fit(X, y).fit_report_.n_rows
+    assert len(rows) == n_chunks
+    assert rows.sum() == N
+    assert rows.max() - rows.min() <= 1
+
+
+def test_chunks_and_workers_leave_no_trace(two_workers, one_worker, set_block_nbytes, monkeypatch):
+    X, y = checkers(N, n_classes=3)
+    set_block_nbytes(1)
+    bits = None
+    wheres = [("threads", (N,)), ("threads", (90,) * 10), (one_worker, (1, 299, 600))]
+    for where, chunks in [*wheres, (two_workers, (450, 450))]:
+        client = None if where == "threads" else Client(where, set_as_default=False)
+        if len(chunks) == 10:
+            monkeypatch.setattr(begin, "find_resources", lambda client: Resources(7, 64 * MIB))
+        rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
+        model = small_chunks(client=client).fit(*rows)
+        monkeypatch.undo()
+        set_block_nbytes(1)
+        found = model_bits(model)
+        found["scores"] = model.decision_function(QUERIES).tobytes()
+        bits = bits or found
+        assert_same_model(bits, found)
+        if client is not None:
+            client.close()
+    assert model_bits(small_chunks(random_state=1).fit(X, y)) != bits
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_prediction_chunks_leave_no_trace(n_classes, monkeypatch):
+    X, y = checkers(N, n_classes=n_classes)
+    model = small_chunks().fit(X, y)
+    whole = model.decision_function(QUERIES)
+    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
+    monkeypatch.setattr(predict, "SLAB_ROWS", 37)
+    for chunks in [(300,), (1, 298, 1), (50,) * 6]:
+        lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
+        assert lazy.chunks[0] == chunks
+        assert lazy.compute().tobytes() == whole.tobytes()
+
+
+def test_a_finished_store_opens_and_another_fit_is_refused(tmp_path):
+    X, y = checkers(N)
+    model = small_chunks(store=tmp_path / "m").fit(X, y)
+    loaded = daskls.load(tmp_path / "m")
+    assert isinstance(loaded, RandomChunkSVC)
+    assert loaded.chunk_size == 200
+    assert loaded.decision_function(QUERIES).tobytes() == model.decision_function(QUERIES).tobytes()
+    with pytest.raises(StoreError, match="cell_size was 200, is 100"):
+        small_chunks(chunk_size=100, store=tmp_path / "m").fit(X, y)
+    with pytest.raises(StoreError, match="belongs to another fit"):
+        VoronoiSVC(200, C=10.0, gamma=20.0, cv=2, random_state=0, store=tmp_path / "m").fit(X, y)
+
+
+def test_weights_drop_rows_and_scale_costs():
+    X, y = checkers(N)
+    weights = np.ones(N)
+    weights[::3] = 0
+    dropped = small_chunks().fit(X, y, sample_weight=weights)
+    kept = small_chunks().fit(X[weights > 0], y[weights > 0])
+    assert dropped.decision_function(QUERIES).tobytes() == kept.decision_function(QUERIES).tobytes()
+    doubled = small_chunks().fit(X, y, sample_weight=np.full(N, 2.0))
+    costly = small_chunks(C=20.0).fit(X, y)
+    np.testing.assert_allclose(
+        doubled.decision_function(QUERIES), costly.decision_function(QUERIES), atol=1e-4
+    )
+
+
+def test_a_chunk_that_fits_no_worker_is_refused(monkeypatch):
+    X, y = checkers(N)
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 1 * MIB))
+    with pytest.raises(MemoryPlanError, match=r"A chunk of 900 rows .* lower chunk_size to about"):
+        small_chunks(chunk_size=900).fit(X, y)
+    with pytest.raises(ValueError, match="chunk_size"):
+        small_chunks(chunk_size=1).fit(X, y)
+
+
+# Indecision
+
+
+def test_indecision_counts_decision_values_near_zero():
+    X, y = checkers(N)
+    model = small_chunks().fit(X, y)
+    values = np.abs(model.decision_function(QUERIES))
+    assert model.indecision(QUERIES, 0.1) == (values < 0.1).mean() > 0
+    several = model.indecision(QUERIES, [0.5, 0.1, 1e-9])
+    assert several.tolist() == [(values < e).mean() for e in (0.5, 0.1, 1e-9)]
+    lazy = model.indecision(da.from_array(QUERIES, chunks=(70, 2)), [0.5, 0.1, 1e-9])
+    assert lazy.tolist() == several.tolist()
+    # Strictly nearer: a value that equals eps is decided.
+    bound = float(values[0])
+    assert model.indecision(QUERIES[:1], bound) == 0.0
+    assert model.indecision(QUERIES[:1], np.nextafter(bound, 2)) == 1.0
+
+
+def test_indecision_refuses_what_has_no_answer():
+    X, y = checkers(N, n_classes=3)
+    with pytest.raises(DataError, match="3 classes"):
+        small_chunks().fit(X, y).indecision(QUERIES)
+    model = small_chunks().fit(X, y > 0)
+    with pytest.raises(ParameterError, match="eps is 0"):
+        model.indecision(QUERIES, 0)
+    with pytest.raises(ParameterError, match="eps"):
+        model.indecision(QUERIES, [0.1, float("nan")])
