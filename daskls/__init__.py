@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from daskls.estimators.chunks import RandomChunkSVC
     from daskls.estimators.falk import FalkSVC
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
+    from daskls.estimators.landmark import LandmarkSVC
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
     from daskls.estimators.voronoi import VoronoiSVC
@@ -29,6 +30,7 @@ __all__ = [
     "FalkSVC",
     "KNNSVMNoiseFilter",
     "KernelKNNClassifier",
+    "LandmarkSVC",
     "MemoryPlanError",
     "NonConvergenceWarning",
     "ParameterError",
@@ -43,6 +45,7 @@ __all__ = [
 _HOMES = {
     "VoronoiSVC": "daskls.estimators.voronoi",
     "RandomChunkSVC": "daskls.estimators.chunks",
+    "LandmarkSVC": "daskls.estimators.landmark",
     "FalkSVC": "daskls.estimators.falk",
     "KNNSVC": "daskls.estimators.knn",
     "KernelKNNClassifier": "daskls.estimators.knn",

@@ -11,6 +11,7 @@ __all__ = [
     "gather_nbytes",
     "group_nbytes",
     "grow_nbytes",
+    "landmark_nbytes",
     "largest_block",
     "leaf_nbytes",
     "model_nbytes",
@@ -135,3 +136,14 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, chun
     searching = search_nbytes(sizes, chunk, n_neighbors, leaf_rows)
     models = 2 * 4 * model_nbytes(sizes, chunk * n_neighbors)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
+
+
+def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems: int) -> int:
+    """Peak bytes of solving a cell of an L3-SVM: read, projected, inner products, a factor."""
+    reading = 2 * n_rows * sizes.row_nbytes
+    projected = n_rows * n_landmarks * F8
+    inner = n_rows**2 * F8 if n_rows <= 2 * n_landmarks else 0
+    factor = min(n_rows, n_landmarks) ** 2 * F8
+    states = 4 * n_problems * (n_landmarks + 16) * F8
+    tile = 1024 * (sizes.n_features + 3 * n_landmarks) * F8
+    return reading + projected + inner + factor + states + tile + n_rows * ROW_TEMPORARIES

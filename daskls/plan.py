@@ -15,6 +15,7 @@ from daskls.memory import (
     gather_nbytes,
     group_nbytes,
     grow_nbytes,
+    landmark_nbytes,
     largest_block,
     leaf_nbytes,
     model_nbytes,
@@ -28,6 +29,7 @@ __all__ = [
     "Resources",
     "SamplePlan",
     "check_chunks",
+    "check_landmarks",
     "check_memory",
     "check_neighborhoods",
     "check_sample",
@@ -177,6 +179,38 @@ def check_chunks(
         )
 
 
+def check_landmarks(
+    sizes: TaskSizes,
+    n_rows: int,
+    leaf_rows: int,
+    block_rows: int,
+    resources: Resources,
+    *,
+    at: str,
+    n_landmarks: int,
+    n_candidates: int,
+) -> None:
+    """Refuse before any training what would not fit a task of an L3-SVM.
+
+    Clusters may be of any size: what is expected is the mean, what is found is the largest.
+
+    Raises
+    ------
+    MemoryPlanError : when a block or a cell needs more than a task may use
+    """
+    _check_block(sizes, block_rows, resources)
+    rows = min(sizes.cell_size, n_rows) if at == "expected" else leaf_rows
+    n_problems = n_candidates * (1 if sizes.n_classes == 2 else sizes.n_classes)
+    needed = landmark_nbytes(sizes, rows, n_landmarks, n_problems)
+    if needed > resources.task_nbytes:
+        raise MemoryPlanError(
+            f"The largest cell ({rows} rows {at}, {n_landmarks} landmarks, {n_problems} problems) "
+            f"needs {_mib(needed)} but a task may use {_mib(resources.task_nbytes)}; raise "
+            "n_cells, lower n_landmarks, give fewer values of C, or give each worker more memory "
+            "or fewer threads."
+        )
+
+
 def check_neighborhoods(
     sizes: TaskSizes,
     n_rows: int,
@@ -246,7 +280,9 @@ def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> Non
         )
 
 
-def check_sample(sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int) -> None:
+def check_sample(
+    sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
+) -> None:
     """Refuse a sample that the client could not hold while it grows the tree on it.
 
     Raises
@@ -259,7 +295,7 @@ def check_sample(sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int) -> 
         raise MemoryPlanError(
             f"Growing the partition on a sample of {sampling.n_sample} rows x {sizes.n_features} "
             f"features needs {_mib(needed)} on the client but {_mib(client_nbytes)} are free; "
-            f"raise cell_size above {sizes.cell_size}, or use fewer features."
+            f"{remedy or f'raise cell_size above {sizes.cell_size}'}, or use fewer features."
         )
 
 

@@ -18,7 +18,9 @@ __all__ = [
     "Forest",
     "IntArray",
     "KernelSpec",
+    "LandmarkSpec",
     "LeafRows",
+    "LinearModel",
     "LocalModel",
     "NeighborSpec",
     "Partition",
@@ -109,6 +111,26 @@ class NeighborSpec:
     def inner(self, n_neighbors: int) -> int:
         """Return k' for a candidate of k."""
         return self.n_assigned or max(n_neighbors // 2, 1)
+
+
+@dataclass(frozen=True)
+class LandmarkSpec:
+    """What L3-SVMs do beyond the solver's part.
+
+    Attributes
+    ----------
+    name : "l3"
+    n_cells : int. Clusters of k-means, at the most.
+    n_landmarks : int, or None for the number of features
+    landmarks : "random" or "pca"
+    projection : "linear" or "rbf"
+    """
+
+    n_cells: int
+    n_landmarks: int | None
+    landmarks: str
+    projection: str
+    name: str = "l3"
 
 
 @dataclass(frozen=True)
@@ -307,6 +329,26 @@ class VoronoiCells:
 
 # What stage 2 regroups rows by.
 Partition = Forest | Chunks | VoronoiCells
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Linear functions of landmark projections, one a cell and class, with one bias a class.
+
+    Attributes
+    ----------
+    cells : VoronoiCells
+    landmarks : float64 array, shape (l, d)
+    gamma : float of ``exp(-gamma |x - z|^2)``; None where the projection is ``x . z``
+    theta : float64 array, shape (q, k, l). One problem for two classes, else one a class.
+    intercepts : float64 array, shape (q,)
+    """
+
+    cells: VoronoiCells
+    landmarks: FloatArray
+    gamma: float | None
+    theta: FloatArray
+    intercepts: FloatArray
 
 
 @dataclass(frozen=True, eq=False)

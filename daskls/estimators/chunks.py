@@ -135,4 +135,9 @@ class RandomChunkSVC(CellClassifier):
 
     def _cut(self) -> dict[str, Any]:
         size = int(self.chunk_size)
-        return {"cell_size": size, "n_partitions": 1, "method": {"name": "chunks"}}
+        return {
+            "cell_size": size,
+            "n_partitions": 1,
+            "method": {"name": "chunks"},
+            "sample_remedy": f"raise chunk_size above {size}",
+        }

@@ -9,6 +9,7 @@ from daskls.estimators.chunks import RandomChunkSVC
 from daskls.estimators.falk import FalkSVC
 from daskls.estimators.inputs import params_from_json
 from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
+from daskls.estimators.landmark import LandmarkSVC
 from daskls.estimators.voronoi import VoronoiSVC
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader
@@ -18,7 +19,7 @@ __all__ = ["load"]
 
 ESTIMATORS: dict[str, type[LocalClassifier]] = {
     kind.__name__: kind
-    for kind in (VoronoiSVC, RandomChunkSVC, FalkSVC, KNNSVC, KernelKNNClassifier)
+    for kind in (VoronoiSVC, RandomChunkSVC, FalkSVC, KNNSVC, KernelKNNClassifier, LandmarkSVC)
 }
 
 

@@ -24,7 +24,7 @@ from daskls.store.exchange import Exchange
 from daskls.store.files import no_space_is_store_error
 from daskls.store.layout import Root, read_partition, write_partition
 
-__all__ = ["Beginning", "begin_fit", "grow_trunks", "regroup_all"]
+__all__ = ["Beginning", "begin_fit", "grow_trunks", "regroup_all", "scale_gamma"]
 
 # Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
 # MemoryPlanError where a task would not fit.
@@ -84,7 +84,7 @@ def begin_fit(
     )
     class_weight = _class_weight(request, rows, scan)
     sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
-    check_sample(sampling, sizes, free_nbytes())
+    check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
     leaf_bound = min(sampling.leaf_rows, scan.n_kept)
     check(sizes, scan.n_kept, leaf_bound, rows.block_rows, resources, at="expected")
     seed = find_seed(request, store)
@@ -159,6 +159,15 @@ def grow_trunks(begun: Beginning) -> Forest:
     seeds = [None, *(trunk_seed(begun.seed, number) for number in further)]
     bound = begun.sampling.max_sampled_rows
     return Forest(tuple(grow_tree(X, bound, center, seed) for seed in seeds))
+
+
+def scale_gamma(begun: Beginning) -> float:
+    """Return scikit-learn's gamma "scale": 1 / (d x variance of the sampled values).
+
+    The sample is all rows up to some 65,000.
+    """
+    variance = float(begun.sample.X.var(dtype=np.float64))
+    return 1.0 / (begun.rows.n_features * variance) if variance else 1.0
 
 
 def _exchange(begun: Beginning, partition: Partition) -> Exchange:

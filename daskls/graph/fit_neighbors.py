@@ -10,7 +10,7 @@ from typing import Any
 import dask
 import numpy as np
 
-from daskls.graph.begin import Beginning, begin_fit, regroup_all
+from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma
 from daskls.graph.cluster import compute
 from daskls.graph.cover import choose_centers
 from daskls.graph.fit import FitResult
@@ -109,15 +109,11 @@ def _capped(neighbors: NeighborSpec, n_rows: int) -> NeighborSpec:
 
 
 def _resolved(begun: Beginning) -> SolverSpec:
-    """Return the spec with scikit-learn's gamma "scale" where none is given.
-
-    Of the sampled rows' variance, which are all rows up to some 65,000.
-    """
+    """Return the spec with scikit-learn's gamma "scale" where none is given."""
     spec = begun.request.spec
     if spec.gamma is not None or spec.kernel == "linear":
         return spec
-    variance = float(begun.sample.X.var(dtype=np.float64))
-    return replace(spec, gamma=(1.0 / (begun.rows.n_features * variance) if variance else 1.0,))
+    return replace(spec, gamma=(scale_gamma(begun),))
 
 
 def _handle(begun: Beginning) -> RowsHandle:

@@ -10,6 +10,7 @@ import numpy as np
 
 from daskls.graph.blocks import block_start, map_rows
 from daskls.graph.cluster import find_slots, one_blas_thread
+from daskls.graph.linear import score_linearly
 from daskls.graph.progress import Progress, watch
 from daskls.graph.rows import BLOCK_NBYTES, BlockRows, merge_chunks, open_blocks
 from daskls.graph.scores import model_scores
@@ -46,6 +47,8 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
     n_classes = len(reader.meta["classes"]["values"])
     scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
     with one_blas_thread():
+        if reader.method.get("name") == "l3":
+            return score_linearly(reader, X)
         if reader.method.get("name") == "chunks":
             return _mean_of_chunks(reader, X, n_classes)
         views = find_views(reader, X)

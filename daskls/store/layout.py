@@ -22,7 +22,7 @@ import zarr
 from zarr.errors import ContainsArrayError, GroupNotFoundError
 
 from daskls.errors import StoreError
-from daskls.records import Chunks, FloatArray, Forest, Partition, Tree, VoronoiCells
+from daskls.records import CellReport, Chunks, FloatArray, Forest, Partition, Tree, VoronoiCells
 from daskls.store.files import no_space_is_store_error
 
 __all__ = [
@@ -34,6 +34,8 @@ __all__ = [
     "read_forest",
     "read_partition",
     "read_values",
+    "report_from_json",
+    "report_to_json",
     "root_stamp",
     "write_array",
     "write_forest",
@@ -46,7 +48,7 @@ KIND = "model"
 MAX_CHUNK_ROWS = 4096
 MAX_CHUNK_NBYTES = 4 << 20
 # What only an unfinished fit needs, relative to the store.
-LEFTOVERS = ("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*")
+LEFTOVERS = ("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", "joint")
 NODE_ARRAYS = ("directions", "thresholds", "children")
 
 
@@ -162,6 +164,19 @@ def read_partition(group: zarr.Group) -> Partition:
     if kind == VoronoiCells.__name__:
         return VoronoiCells(read_array(group, "center"), read_array(group, "points"))
     return read_forest(group)
+
+
+def report_to_json(report: FloatArray) -> list[list[Any]]:
+    """Return a table of cells as JSON values; NaN, which JSON lacks, becomes None."""
+    return [[None if value != value else value for value in row.item()] for row in report]
+
+
+def report_from_json(rows: Any) -> FloatArray:
+    """Return the table that `report_to_json` took apart."""
+    table = np.empty(len(rows), CellReport.dtype())
+    for i, row in enumerate(rows):
+        table[i] = tuple(np.nan if value is None else value for value in row)
+    return table
 
 
 def root_stamp(path: str) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from daskls.records import (
     Tree,
 )
 from daskls.store.files import replace_folder
-from daskls.store.layout import read_array, write_array
+from daskls.store.layout import read_array, report_from_json, report_to_json, write_array
 
 # Support rows read at once: enough to make a read worth its overhead, few enough for any worker.
 READ_NBYTES = 8 << 20
@@ -159,7 +159,7 @@ def write_bundle(
         report = arrays.pop("report")
         for name, values in arrays.items():
             write_array(group, name, values)
-        group.attrs["report"] = [list(row) for row in _json_rows(report)]
+        group.attrs["report"] = report_to_json(report)
     return BundleReport(
         first_leaf,
         last_leaf,
@@ -168,12 +168,6 @@ def write_bundle(
         n_support=sum(m.report.n_support for m in models),
         seconds=sum(m.report.seconds for m in models),
     )
-
-
-def _json_rows(report: FloatArray) -> Iterator[list[Any]]:
-    """Yield report rows as JSON values; NaN, which JSON lacks, becomes None."""
-    for row in report:
-        yield [None if value != value else value for value in row.item()]
 
 
 def _runs(cells: IntArray, row_ptr: IntArray, max_rows: int) -> Iterator[list[int]]:
@@ -211,11 +205,7 @@ class BundleModels:
 
     def report(self) -> np.ndarray[Any, Any]:
         """Return the structured table of the bundle's cells, numbered from 0."""
-        rows = self._group.attrs["report"]
-        table = np.empty(len(rows), CellReport.dtype())
-        for i, row in enumerate(rows):
-            table[i] = tuple(np.nan if value is None else value for value in row)
-        return table
+        return report_from_json(self._group.attrs["report"])
 
     @property
     def n_cells(self) -> int:

@@ -14,16 +14,19 @@ from daskls.records import (
     FloatArray,
     Forest,
     IntArray,
+    LinearModel,
     LocalModel,
     Partition,
     SolverSpec,
 )
 from daskls.store.centers import read_centers
 from daskls.store.files import no_space_is_store_error
+from daskls.store.joint import read_linear_model
 from daskls.store.layout import (
     Root,
     read_array,
     read_forest,
+    report_from_json,
     root_stamp,
     write_array,
     write_partition,
@@ -197,6 +200,11 @@ class ModelReader:
         return {"n_rounds": centers.n_rounds, "n_searched": centers.n_searched}
 
     @cached_property
+    def linear(self) -> LinearModel:
+        """The whole model, where it is one on landmarks."""
+        return read_linear_model(self.index)
+
+    @cached_property
     def centers(self) -> tuple[FloatArray, IntArray]:
         """The features of the centers of neighborhoods, (c, d), and their global row numbers."""
         return read_array(self.index, "centers"), read_array(self.index, "numbers")
@@ -218,6 +226,8 @@ class ModelReader:
     @cached_property
     def report(self) -> Report:
         """One row a cell, in the order of cells."""
+        if "report" in self.index.attrs:
+            return report_from_json(self.index.attrs["report"]).view(Report)
         tables = [
             bundle.numbered_report(first)
             for bundle, first in zip(self.bundles, self._first_cell, strict=False)

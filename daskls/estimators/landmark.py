@@ -1,0 +1,247 @@
+"""LandmarkSVC: L3-SVMs, linear SVMs of clusters on shared landmarks, solved as one problem."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import ParameterError
+from daskls.estimators.base import LocalClassifier
+from daskls.estimators.inputs import candidates, draw_seed, saved_params
+from daskls.graph.identity import FitRequest
+from daskls.records import FloatArray, LandmarkSpec, SolverSpec
+from daskls.store.layout import Root
+
+__all__ = ["LandmarkSVC"]
+
+# The candidates of C in the paper's experiments.
+COSTS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+
+
+class LandmarkSVC(LocalClassifier):
+    """L3-SVMs: a linear SVM a cluster, on landmarks that all share, with one common bias.
+
+    The rows are clustered by k-means. A row is seen by its projections on ``n_landmarks``
+    landmarks, and answered by its cluster's linear function of these. The weights of all clusters
+    and the one bias are the solution of a single hinge-loss problem, found exactly and out of
+    core: given the bias, clusters are solved side by side; a search in the bias, which needs a few
+    rounds, joins them. Prediction costs one product with the landmarks a row; the model is as
+    small as a linear one times the number of clusters.
+
+    Parameters
+    ----------
+    n_cells : int, >= 1, default 100
+        K, clusters of k-means; fewer where fewer rows are distinct or a cluster is empty.
+    n_landmarks : int, >= 1, or None
+        L. None: the number of features (the paper's advice), or of rows if that is smaller.
+    landmarks : "random" or "pca", default "random"
+        Rows drawn by seed, or the first principal components of the rows: worth their time below
+        about 100 landmarks.
+    projection : "linear" or "rbf", default "linear"
+        ``x . l`` or ``exp(-gamma |x - l|^2)``. For "linear" the rows are taken as they are, so that
+        every cluster's function passes the common bias at the origin.
+    C : float, sequence of float, or None
+        Cost of a row of weight 1 (the paper's c is C times the number of rows). Several are
+        chosen from by cross-validation of the whole problem. None: 0.001, 0.01 ... 100.
+    gamma : float > 0, or None. Of "rbf"; None: scikit-learn's "scale", 1 / (d x variance).
+    cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
+    tol : float, > 0, default 1e-3
+        The joint problem is solved to a duality gap of tol x the sum of C x weight.
+    class_weight : dict, "balanced" or None. Multiplies C by class.
+    store : path or None
+        Where the exchange and the model go; all workers must see it. A fit that was stopped goes
+        on when called again with the same store. None: a temporary folder.
+    client : distributed Client or None. None: the current Dask scheduler, whatever it is.
+    random_state : int, RandomState or None. Same seed, same model, bit for bit.
+    verbose : int. Above 0, progress is printed.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+    n_features_in_ : int
+    n_cells_ : int. Clusters.
+    cluster_centers_ : float64 array (n_cells_, d)
+    landmarks_ : float64 array (n_landmarks, d)
+    coef_ : float64 array (n_problems, n_cells_, n_landmarks). One problem for two classes, else
+        one a class against the rest.
+    intercept_ : float64 array (n_problems,). The common bias.
+    selected_ : dict or None. The chosen C, the candidates and their cross-validation errors.
+    stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, select, train.
+    fit_report_ : record array (n_cells_,). One row a cluster; ``n_support`` counts the rows that
+        the solution rests on, of all problems.
+
+    References
+    ----------
+    Zantedeschi, Emonet, Sebban: L3-SVMs: Landmarks-based linear local support vector machines,
+    2017, sections 2 and A.2. Differences: C is a row's cost, not c / m; the bias is free, as in
+    the paper's equations, where its experiments (liblinear) penalize it; clusters are found on the
+    sampled rows, which are all rows up to some 65,000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import LandmarkSVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((600, 2)) - 0.5
+    >>> y = np.where((X[:, 0] > 0) == (X[:, 1] > 0), "same", "differs")
+    >>> model = LandmarkSVC(n_cells=20, random_state=0).fit(X, y)
+    >>> print(*model.predict([[0.4, 0.3], [-0.4, 0.2]]))
+    same differs
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_cells": [Interval(Integral, 1, None, closed="left")],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
+        "landmarks": [StrOptions({"random", "pca"})],
+        "projection": [StrOptions({"linear", "rbf"})],
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "store": [str, os.PathLike, None],
+        "client": "no_validation",
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_cells: int = 100,
+        *,
+        n_landmarks: int | None = None,
+        landmarks: Literal["random", "pca"] = "random",
+        projection: Literal["linear", "rbf"] = "linear",
+        C: float | Sequence[float] | None = None,
+        gamma: float | None = None,
+        cv: int = 5,
+        tol: float = 1e-3,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_cells = n_cells
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.projection = projection
+        self.C = C
+        self.gamma = gamma
+        self.cv = cv
+        self.tol = tol
+        self.class_weight = class_weight
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows, choose landmarks and C, solve the joint problem.
+
+        Parameters
+        ----------
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
+        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
+        sample_weight : array (n,), >= 0, or None. Multiplies C; rows of weight 0 are as if they
+            were not there.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError : data that cannot be trained on, with the first bad row's number
+        ParameterError : more landmarks than rows, or than components
+        MemoryPlanError : the largest task would not fit a worker
+        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
+        """
+        # Here, so that a process which only predicts never loads the trainers.
+        from daskls.graph.fit_joint import run_joint_fit
+
+        self._validate_params()
+        method = self._method()
+        request = FitRequest(
+            estimator=type(self).__name__,
+            params=saved_params(self),
+            spec=self._solver(),
+            cell_size=2,
+            n_partitions=1,
+            seed=draw_seed(self.random_state),
+            class_weight=self.class_weight,
+            method=asdict(method),
+            sample_remedy=f"lower n_cells below {self.n_cells}",
+        )
+        run = partial(run_joint_fit, method)
+        return self._fit_with(run, request, X, y, sample_weight)
+
+    def _method(self) -> LandmarkSpec:
+        return LandmarkSpec(
+            n_cells=int(self.n_cells),
+            n_landmarks=None if self.n_landmarks is None else int(self.n_landmarks),
+            landmarks=self.landmarks,
+            projection=self.projection,
+        )
+
+    def _solver(self) -> SolverSpec:
+        if self.gamma is not None and self.projection == "linear":
+            raise ParameterError(
+                f'gamma={self.gamma:g} has no use with projection="linear"; leave it out, or set '
+                'projection="rbf".'
+            )
+        return SolverSpec(
+            kernel="linear",
+            C=candidates("C", self.C) or COSTS,
+            gamma=candidates("gamma", self.gamma),
+            cv=int(self.cv),
+            tol=float(self.tol),
+            refit="cell",
+            fit_intercept=True,
+            clipped_gap=False,
+        )
+
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, and those that do not go together."""
+        super()._validate_params()
+        self._solver()
+
+    @property
+    def cluster_centers_(self) -> FloatArray:
+        """The clusters' centers."""
+        check_is_fitted(self)
+        cells = self._reader.linear.cells
+        centers: FloatArray = cells.points + cells.center
+        return centers
+
+    @property
+    def landmarks_(self) -> FloatArray:
+        """The landmarks."""
+        check_is_fitted(self)
+        return self._reader.linear.landmarks
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights of landmarks in each cluster, of each problem."""
+        check_is_fitted(self)
+        return self._reader.linear.theta
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """The bias of each problem."""
+        check_is_fitted(self)
+        return self._reader.linear.intercepts
+
+    @property
+    def selected_(self) -> dict[str, Any] | None:
+        """The chosen C, its candidates and their errors; None where C was given."""
+        check_is_fitted(self)
+        selected: dict[str, Any] | None = Root.open(self._reader.path).attributes.get("selected")
+        return selected

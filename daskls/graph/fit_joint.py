@@ -1,0 +1,302 @@
+"""The stages of a fit of L3-SVMs, on whatever is in the store already."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma
+from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.fit import FitResult
+from daskls.graph.identity import FitRequest
+from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group, states_of
+from daskls.graph.progress import Progress, StageClock
+from daskls.graph.rows import BlockRows
+from daskls.partition.points import find_points
+from daskls.plan import check_landmarks, group_open
+from daskls.records import (
+    CellReport,
+    FloatArray,
+    IntArray,
+    LandmarkSpec,
+    LinearModel,
+    VoronoiCells,
+)
+from daskls.solvers.bias import BiasSearch, Evaluation
+from daskls.solvers.landmarks import draw_landmarks, find_components
+from daskls.store.joint import read_landmarks, write_landmarks, write_linear_index
+
+__all__ = ["run_joint_fit"]
+
+# Cells are solved in groups of about this many bytes, and in enough of them to keep workers busy.
+# The groups depend on the data alone, so that a round's files suit any number of workers.
+GROUP_NBYTES = 16 << 20
+MIN_GROUPS = 16
+# Of the states' statistics: steps, and rows with alpha > 0.
+STEPS, SUPPORT = 5, 6
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The solutions of a phase's problems.
+
+    Attributes
+    ----------
+    rounds, places : int arrays, shape (p,). The round of each one's best value, and where in it.
+    biases : float64 array, shape (p,)
+    steps : int array, shape (n_cells,). Newton steps of all problems in all rounds.
+    n_open : int. Problems that ended above ``tol``.
+    """
+
+    rounds: IntArray
+    places: IntArray
+    biases: FloatArray
+    steps: IntArray
+    n_open: int
+
+
+def run_joint_fit(
+    method: LandmarkSpec,
+    request: FitRequest,
+    rows: BlockRows,
+    store: Path,
+    client: Any = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> FitResult:
+    """Cluster, choose landmarks, regroup; choose C, then solve the joint problem.
+
+    Parameters
+    ----------
+    method : LandmarkSpec
+    request : FitRequest
+    rows : BlockRows
+    store : Path. The model's folder; made if it does not exist.
+    client : distributed client, or None for the current scheduler
+    on_progress : called from a thread as work advances
+
+    Returns
+    -------
+    result : FitResult
+    """
+    clock = StageClock(on_progress)
+    # The sample is as large as cells of this mean size want it.
+    request = replace(request, cell_size=max(-(-rows.n_rows // method.n_cells), 2))
+    n_landmarks = method.n_landmarks or rows.n_features
+    n_candidates = _n_candidates(request)
+    check = partial(check_landmarks, n_landmarks=n_landmarks, n_candidates=n_candidates)
+    begun = begin_fit(request, rows, store, check, clock, client)
+    root = begun.root
+    if root.is_complete:
+        root.remove_leftovers()
+        return FitResult(begun.fingerprint, clock.seconds)
+    _choose_landmarks(begun, method)
+    cut = partial(_cut, method)
+    cells, exchange, leaf_rows = regroup_all(begun, check, clock, client, cut)
+    assert isinstance(cells, VoronoiCells)
+    spec = request.spec
+    job = JointJob(str(root.path), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
+    groups = _groups(begun, leaf_rows, n_landmarks)
+    _solve(begun, cells, groups, leaf_rows, job, clock, client)
+    root.remove_leftovers()
+    return FitResult(begun.fingerprint, clock.seconds)
+
+
+def _n_candidates(request: FitRequest) -> int:
+    """Return how many models of two classes a round may solve."""
+    spec = request.spec
+    return spec.n_costs * spec.cv if spec.n_costs > 1 else 1
+
+
+def _cut(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
+    """Cluster the sample."""
+    return find_points(begun.sample.X, method.n_cells, begun.seed)
+
+
+def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
+    """Choose the landmarks from the sample and write them, unless they are there."""
+    if read_landmarks(begun.root) is not None:
+        return
+    X = begun.sample.X
+    n_features, n_rows = begun.rows.n_features, begun.scan.n_kept
+    most = min(n_rows, n_features) if method.landmarks == "pca" else n_rows
+    wanted = method.n_landmarks or min(n_features, most)
+    if wanted > min(most, len(X)):
+        raise ParameterError(
+            f"n_landmarks={wanted}, but {n_rows} rows of {n_features} features give at most "
+            f"{min(most, len(X))} landmarks with landmarks={method.landmarks!r}; lower it."
+        )
+    with one_blas_thread():
+        if method.landmarks == "pca":
+            landmarks = find_components(X, wanted)
+        else:
+            landmarks = draw_landmarks(X, wanted, (begun.seed, begun.scan.n_kept, 7))
+    gamma = None
+    if method.projection == "rbf":
+        gamma = begun.request.spec.gamma[0] if begun.request.spec.gamma else scale_gamma(begun)
+    write_landmarks(begun.root, landmarks, gamma)
+
+
+def _groups(begun: Beginning, leaf_rows: IntArray, n_landmarks: int) -> list[tuple[int, int]]:
+    """Group neighboring cells of about equal bytes."""
+    n_problems = _n_candidates(begun.request) * _n_binary(begun)
+    row_nbytes = 8 * (n_landmarks + begun.rows.n_features)
+    nbytes = (leaf_rows * row_nbytes + 16 * n_problems * n_landmarks).tolist()
+    limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)
+    return group_open(nbytes, [False] * len(nbytes), limit)
+
+
+def _n_binary(begun: Beginning) -> int:
+    """Return the number of problems of two classes: one, or one a class."""
+    n_classes = len(begun.scan.labels)
+    return 1 if n_classes == 2 else n_classes
+
+
+def _positive(begun: Beginning) -> list[int]:
+    """Return the class code that counts as +1 in each problem."""
+    n_binary = _n_binary(begun)
+    return [1] if n_binary == 1 else list(range(n_binary))
+
+
+def _solve(
+    begun: Beginning,
+    cells: VoronoiCells,
+    groups: list[tuple[int, int]],
+    leaf_rows: IntArray,
+    job: JointJob,
+    clock: StageClock,
+    client: Any,
+) -> None:
+    """Choose C, train on all rows, write the model."""
+    chosen, errors = _choose_cost(begun, groups, job, clock, client)
+    problems = [(code, chosen, -1, 0.0) for code in _positive(begun)]
+    solved = _search("train", problems, groups, job, clock, client)
+    theta, support = _read_solution(solved, groups, job)
+    root = begun.root
+    found = read_landmarks(root)
+    assert found is not None
+    report = _report(leaf_rows, solved, support, chosen, errors, len(begun.scan.labels))
+    write_linear_index(root, LinearModel(cells, *found, theta, solved.biases), report)
+
+
+def _choose_cost(
+    begun: Beginning,
+    groups: list[tuple[int, int]],
+    job: JointJob,
+    clock: StageClock,
+    client: Any,
+) -> tuple[float, FloatArray]:
+    """Return C and the cross-validation error of each cell at it; NaN where C was given."""
+    costs = sorted(begun.request.spec.C or ())
+    n_cells = groups[-1][1] + 1
+    if len(costs) == 1:
+        return costs[0], np.full(n_cells, np.nan)
+    codes, n_folds = _positive(begun), job.n_folds
+    problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
+    solved = _search("select", problems, groups, job, clock, client)
+    shape = len(costs), n_folds, len(codes)
+    arrays = (a.reshape(shape) for a in (solved.rounds, solved.places, solved.biases))
+    judge = dask.delayed(judge_group, pure=False)
+    judged = Judged("select", *arrays)
+    results = compute([judge(group, judged, job) for group in groups], client)
+    wrong = np.concatenate([w for w, _ in results])
+    total = np.concatenate([t for _, t in results])
+    # The mean over folds; ties go to the smallest C.
+    by_fold = wrong.sum(axis=0) / np.maximum(total.sum(axis=0), np.finfo(float).tiny)
+    errors = by_fold.mean(axis=1)
+    best = int(errors.argmin())
+    selected = {"C": costs[best], "candidates": costs, "errors": errors.tolist()}
+    begun.root.group.attrs["selected"] = selected
+    return costs[best], wrong[:, best].sum(axis=1) / total.sum(axis=1)
+
+
+def _search(
+    phase: str,
+    problems: list[tuple[Any, ...]],
+    groups: list[tuple[int, int]],
+    job: JointJob,
+    clock: StageClock,
+    client: Any,
+) -> Solved:
+    """Search the biases of all problems at once: a round solves all cells for one bias each."""
+    table = np.array(problems, np.float64)
+    searches = [BiasSearch(job.tol) for _ in problems]
+    places: list[dict[int, int]] = [{} for _ in problems]
+    steps = np.zeros(groups[-1][1] + 1, np.int64)
+    solve = dask.delayed(solve_group, pure=False)
+    number, still = 0, list(range(len(problems)))
+    with clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
+        while still:
+            before = np.array([places[p].get(number - 1, 0) for p in still])
+            table[still, 3] = [searches[p].bias for p in still]
+            now = Round(phase, number, table[still], before)
+            stats = np.concatenate(compute([solve(g, now, job) for g in groups], client))
+            # Cell by cell in their order: a sum's bits depend on it.
+            sums = stats.sum(axis=0)
+            steps += stats[:, :, STEPS].sum(axis=1).astype(np.int64)
+            for place, p in enumerate(still):
+                places[p][number] = place
+                primal, dual, slope, curvature, cost = sums[place, :5].tolist()
+                searches[p].add(
+                    Evaluation(number, searches[p].bias, primal, dual, slope, curvature, cost)
+                )
+            still = [p for p in still if searches[p].is_open]
+            number += 1
+    best = [search.best for search in searches]
+    return Solved(
+        np.array([e.round for e in best]),
+        np.array([places[p][e.round] for p, e in enumerate(best)]),
+        np.array([e.bias for e in best]),
+        steps,
+        sum(not search.is_solved for search in searches),
+    )
+
+
+def _read_solution(
+    solved: Solved, groups: list[tuple[int, int]], job: JointJob
+) -> tuple[FloatArray, IntArray]:
+    """Return theta (q, k, l), and the rows with alpha > 0 of each cell, of all problems."""
+    theta: list[FloatArray] = []
+    support: list[IntArray] = []
+    for group in groups:
+        own: list[FloatArray] = []
+        counts = np.zeros(group[1] - group[0] + 1)
+        for number, place in zip(solved.rounds.tolist(), solved.places.tolist(), strict=True):
+            states = states_of(group, "train", number, job)
+            own.append(states.theta[:, place])
+            counts += states.stats[:, place, SUPPORT]
+        theta.append(np.stack(own))
+        support.append(counts.astype(np.int64))
+    return np.concatenate(theta, axis=1), np.concatenate(support)
+
+
+def _report(
+    leaf_rows: IntArray,
+    solved: Solved,
+    support: IntArray,
+    C: float,
+    errors: FloatArray,
+    n_classes: int,
+) -> FloatArray:
+    """Return the table of cells."""
+    rows = [
+        CellReport(
+            cell,
+            cell,
+            int(leaf_rows[cell]),
+            n_classes,
+            float("nan"),
+            C=C,
+            validation_error=float(errors[cell]),
+            n_steps=int(solved.steps[cell]),
+            n_at_limit=solved.n_open,
+            n_support=int(support[cell]),
+            n_trained=len(solved.biases),
+        ).as_tuple()
+        for cell in range(len(leaf_rows))
+    ]
+    return np.array(rows, CellReport.dtype())

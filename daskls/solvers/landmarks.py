@@ -1,0 +1,31 @@
+"""Which landmarks the rows of all cells are projected on."""
+
+import numpy as np
+
+from daskls.records import FloatArray
+
+__all__ = ["draw_landmarks", "find_components"]
+
+# Rows of a batch of the principal component analysis.
+BATCH_ROWS = 8192
+
+
+def draw_landmarks(X: FloatArray, n_landmarks: int, seed: tuple[int, ...]) -> FloatArray:
+    """Return rows drawn at random, float64 (l, d)."""
+    drawn = np.random.default_rng(seed).choice(len(X), n_landmarks, replace=False)
+    return X[np.sort(drawn)].astype(np.float64)
+
+
+def find_components(X: FloatArray, n_landmarks: int) -> FloatArray:
+    """Return the first principal components, unit vectors, float64 (l, d)."""
+    # Here, so that a process which only predicts never loads it.
+    from sklearn.decomposition import IncrementalPCA
+
+    batch_rows = max(BATCH_ROWS, n_landmarks)
+    # The last batch must have as many rows as there are components: it takes in a short one.
+    n_batches = max(len(X) // batch_rows, 1)
+    pca = IncrementalPCA(n_landmarks)
+    for rows in np.array_split(np.arange(len(X)), n_batches):
+        pca.partial_fit(X[rows].astype(np.float64))
+    components: FloatArray = np.ascontiguousarray(pca.components_, np.float64)
+    return components
