@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskls import KNNSVC, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
+from daskls import KNNSVC, FalkSVC, KernelKNNClassifier, LandmarkSVC, RandomChunkSVC, VoronoiSVC
 
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -18,6 +18,7 @@ EXPECTED = {
         VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
         RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
         FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
+        LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
         KNNSVC(15, random_state=0),
         KernelKNNClassifier(5, random_state=0),
     ],

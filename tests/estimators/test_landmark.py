@@ -1,0 +1,357 @@
+"""LandmarkSVC beside scikit-learn's SVC on the joint kernel, and what it refuses."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+from landmarks import (
+    assert_same_landmarks,
+    joint_kernel,
+    joint_objective,
+    landmark_bits,
+    nearest_clusters,
+    project,
+    small_landmarks,
+    svc_objective,
+)
+from sklearn.svm import SVC
+from support import MIB, checkers
+from threadpoolctl import threadpool_limits
+
+import daskls
+from daskls import DataError, LandmarkSVC, MemoryPlanError, ParameterError, StoreError
+from daskls.graph import begin, fit_joint, joint, predict
+from daskls.graph.gather import folds_of
+from daskls.plan import Resources
+
+N = 700
+QUERIES = np.random.default_rng(7).random((300, 2))
+
+
+def signs_of(y, label):
+    return np.where(y == label, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("projection", ["linear", "rbf"])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
+def test_the_joint_objective_is_that_of_svc(C, projection):
+    X, y = checkers(N)
+    gamma = 5.0 if projection == "rbf" else None
+    model = small_landmarks(C=C, projection=projection, gamma=gamma, tol=1e-6).fit(X, y)
+    M, cells = project(X, model, gamma), nearest_clusters(X, model)
+    signs = signs_of(y, 1)
+    assert len(np.unique(cells)) == 6
+    found = joint_objective(model.coef_[0], model.intercept_[0], M, cells, signs, np.full(N, C))
+    expected = svc_objective(M, cells, signs, C)
+    assert abs(found - expected) <= 1e-4 * expected
+
+
+def test_the_gap_at_the_end_is_what_tol_says():
+    X, y = checkers(N)
+    for tol in (1e-1, 1e-3, 1e-5):
+        model = small_landmarks(C=10.0, tol=tol).fit(X, y)
+        M, cells, signs = project(X, model), nearest_clusters(X, model), signs_of(y, 1)
+        found = joint_objective(
+            model.coef_[0], model.intercept_[0], M, cells, signs, np.full(N, 10.0)
+        )
+        assert found - svc_objective(M, cells, signs, 10.0) <= tol * 10.0 * N
+
+
+def test_weights_are_costs():
+    X, y = checkers(N)
+    weights = np.random.default_rng(0).uniform(0.1, 3.0, N)
+    model = small_landmarks(C=2.0, tol=1e-6, class_weight={0: 1.0, 1: 4.0})
+    model.fit(X, y, sample_weight=weights)
+    M, cells, signs = project(X, model), nearest_clusters(X, model), signs_of(y, 1)
+    costs = weights * np.where(y == 1, 4.0, 1.0)
+    found = joint_objective(model.coef_[0], model.intercept_[0], M, cells, signs, 2.0 * costs)
+    expected = svc_objective(M, cells, signs, 2.0, costs)
+    assert abs(found - expected) <= 1e-4 * expected
+
+
+def test_three_classes_are_three_problems_on_the_same_clusters():
+    X, y = checkers(N, n_classes=3)
+    model = small_landmarks(tol=1e-6).fit(X, y)
+    M, cells = project(X, model), nearest_clusters(X, model)
+    assert model.coef_.shape == (3, 6, 4)
+    for label in range(3):
+        signs = signs_of(y, label)
+        found = joint_objective(
+            model.coef_[label], model.intercept_[label], M, cells, signs, np.ones(N)
+        )
+        expected = svc_objective(M, cells, signs, 1.0)
+        assert abs(found - expected) <= 1e-4 * expected
+    scores = model.decision_function(X)
+    own = (model.coef_[:, cells] * M).sum(axis=2).T + model.intercept_
+    np.testing.assert_allclose(scores, own, rtol=1e-9, atol=1e-9)
+    assert (model.predict(X) == own.argmax(axis=1)).all()
+
+
+def test_one_cluster_on_an_orthonormal_basis_is_a_linear_svm():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6)) + 0.5
+    y = X @ rng.normal(size=6) + rng.normal(size=500) > 0.3
+    model = LandmarkSVC(1, landmarks="pca", C=1.0, tol=1e-9, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.landmarks_ @ model.landmarks_.T, np.eye(6), atol=1e-9)
+    svc = SVC(C=1.0, kernel="linear", tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(
+        model.decision_function(X), svc.decision_function(X), rtol=1e-3, atol=1e-3
+    )
+    weights = model.coef_[0, 0] @ model.landmarks_
+    np.testing.assert_allclose(weights, svc.coef_[0], atol=1e-3)
+
+
+def test_cross_validation_counts_as_a_plain_loop_does():
+    X, y = checkers(N)
+    costs = [0.01, 1.0, 100.0]
+    model = small_landmarks(C=costs, cv=4, tol=1e-7).fit(X, y)
+    M, cells, signs = project(X, model), nearest_clusters(X, model), signs_of(y, 1)
+    folds = folds_of(np.arange(N), 0, 4)
+    errors = []
+    for C in costs:
+        wrong = []
+        for fold in range(4):
+            inn, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            svc = SVC(C=C, kernel="precomputed", tol=1e-8)
+            svc.fit(joint_kernel(M[inn], cells[inn], M[inn], cells[inn]), signs[inn])
+            answers = svc.predict(joint_kernel(M[out], cells[out], M[inn], cells[inn]))
+            wrong.append((answers != signs[out]).mean())
+        errors.append(np.mean(wrong))
+    selected = model.selected_
+    # One row on a boundary may fall to either side.
+    np.testing.assert_allclose(selected["errors"], errors, atol=1.01 / 150)
+    assert selected["C"] == costs[int(np.argmin(selected["errors"]))]
+    assert np.unique(model.fit_report_.C).tolist() == [selected["C"]]
+    own = model.fit_report_
+    mean = np.average(own.validation_error, weights=own.n_rows)
+    assert mean == pytest.approx(min(selected["errors"]), abs=5e-3)
+
+
+def test_a_given_cost_is_not_chosen():
+    X, y = checkers(N)
+    model = small_landmarks().fit(X, y)
+    assert model.selected_ is None
+    assert "select" not in model.stage_s_
+    assert np.isnan(model.fit_report_.validation_error).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_chunks_and_workers_leave_no_trace(
+    n_classes, one_worker, two_workers, set_block_nbytes, monkeypatch
+):
+    X, y = checkers(N, n_classes=n_classes)
+    set_block_nbytes(1)
+    bits = None
+    wheres = [("threads", (N,)), ("threads", (70,) * 10), (one_worker, (1, 299, 400))]
+    for where, chunks in [*wheres, (two_workers, (350, 350))]:
+        client = None if where == "threads" else Client(where, set_as_default=False)
+        if len(chunks) == 10:
+            monkeypatch.setattr(begin, "find_resources", lambda client: Resources(7, 64 * MIB))
+        rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
+        model = small_landmarks(C=[0.1, 10.0], cv=3, client=client).fit(*rows)
+        monkeypatch.undo()
+        set_block_nbytes(1)
+        found = landmark_bits(model)
+        found["scores"] = model.decision_function(QUERIES).tobytes()
+        found["errors"] = model.selected_["errors"]
+        bits = bits or found
+        assert_same_landmarks(bits, found)
+        if client is not None:
+            client.close()
+    other = small_landmarks(C=[0.1, 10.0], cv=3, random_state=1).fit(X, y)
+    assert landmark_bits(other)["landmarks"] != bits["landmarks"]
+
+
+def test_threads_leave_no_trace():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9000, 60))
+    y = (X[:, 0] > 0).astype(int)
+    models = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            models.append(small_landmarks(landmarks="pca", C=0.1).fit(X, y))
+    assert_same_landmarks(*models)
+
+
+@pytest.mark.parametrize(("n_classes", "projection"), [(2, "linear"), (3, "rbf")])
+def test_prediction_chunks_leave_no_trace(n_classes, projection, monkeypatch):
+    X, y = checkers(N, n_classes=n_classes)
+    model = small_landmarks(projection=projection).fit(X, y)
+    whole = model.decision_function(QUERIES)
+    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
+    for chunks in [(300,), (1, 298, 1), (50,) * 6]:
+        lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
+        assert lazy.chunks[0] == chunks
+        assert lazy.compute().tobytes() == whole.tobytes()
+    one_by_one = np.concatenate([model.decision_function(q[None]) for q in QUERIES[:50]])
+    assert one_by_one.tobytes() == whole[:50].tobytes()
+
+
+class StopError(Exception):
+    """Stands for a kill."""
+
+
+@pytest.mark.parametrize("phase", ["select", "train"])
+def test_a_stopped_fit_goes_on(phase, tmp_path, monkeypatch):
+    X, y = checkers(N)
+    params = {"C": [0.1, 10.0], "cv": 3}
+    reference = landmark_bits(small_landmarks(**params).fit(X, y))
+    solve, written = joint.solve_cell, []
+
+    def stopping(*args):
+        problems = args[5]
+        if (problems[0, 2] >= 0) == (phase == "select") and len(written) == 8:
+            raise StopError
+        if (problems[0, 2] >= 0) == (phase == "select"):
+            written.append(1)
+        return solve(*args)
+
+    monkeypatch.setattr(joint, "solve_cell", stopping)
+    with pytest.raises(StopError):
+        small_landmarks(**params, store=tmp_path / "m").fit(X, y)
+    files = set((tmp_path / "m" / "joint").rglob("*.npz"))
+    assert any(phase in str(file) for file in files)
+    times = {file: file.stat().st_mtime_ns for file in files}
+    seen = {}
+
+    def counting(*args):
+        seen.update({file: file.stat().st_mtime_ns for file in files})
+        return solve(*args)
+
+    monkeypatch.setattr(joint, "solve_cell", counting)
+    monkeypatch.setattr(begin, "grow_tree", None)
+    model = small_landmarks(**params, store=tmp_path / "m").fit(X, y)
+    # What was solved was not solved again, and nothing of it is left in the finished model.
+    assert seen == times
+    assert not (tmp_path / "m" / "joint").exists()
+    assert_same_landmarks(reference, model)
+
+
+def test_saved_models_open(tmp_path):
+    X, y = checkers(N)
+    model = small_landmarks(projection="rbf").fit(X, y)
+    model.save(tmp_path / "m")
+    loaded = daskls.load(tmp_path / "m")
+    assert isinstance(loaded, LandmarkSVC)
+    assert loaded.decision_function(QUERIES).tobytes() == model.decision_function(QUERIES).tobytes()
+    small_landmarks(store=tmp_path / "s").fit(X, y)
+    with pytest.raises(StoreError, match="n_landmarks was 4, is 3"):
+        small_landmarks(n_landmarks=3, store=tmp_path / "s").fit(X, y)
+
+
+def test_the_model_is_as_small_as_the_table_says():
+    X, y = checkers(5000)
+    model = small_landmarks(50, n_landmarks=2).fit(X, y)
+    linear = model._reader.linear
+    assert linear.theta.size == 50 * 2
+    assert linear.landmarks.size == 2 * 2
+    assert linear.cells.points.size == 50 * 2
+
+
+# Cells and landmarks
+
+
+def test_cells_are_those_of_the_nearest_centers_and_none_is_empty():
+    X, y = checkers(N)
+    model = small_landmarks(40).fit(X, y)
+    counts = np.bincount(nearest_clusters(X, model), minlength=model.n_cells_)
+    assert model.fit_report_.n_rows.tolist() == counts.tolist()
+    assert counts.min() > 0
+
+
+def test_more_clusters_than_distinct_rows():
+    X = np.repeat(np.random.default_rng(0).random((5, 2)), 20, axis=0)
+    y = np.repeat([0, 1, 0, 1, 0], 20)
+    model = small_landmarks(50, C=100.0).fit(X, y)
+    assert model.n_cells_ == 5
+    assert model.score(X, y) == 1.0
+    # One feature, two values: two clusters.
+    one = small_landmarks(50, n_landmarks=1).fit(X[:, :1] > 0.5, y)
+    assert one.n_cells_ <= 2
+
+
+@pytest.mark.parametrize("landmarks", ["random", "pca"])
+def test_landmarks_are_rows_or_components(landmarks):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5)) * [5, 4, 3, 2, 1]
+    y = X[:, 0] > 0
+    model = LandmarkSVC(2, n_landmarks=3, landmarks=landmarks, C=1.0, random_state=0).fit(X, y)
+    found = model.landmarks_
+    assert found.shape == (3, 5)
+    if landmarks == "random":
+        rows = {tuple(row) for row in X}
+        assert all(tuple(row) in rows for row in found)
+        assert len({tuple(row) for row in found}) == 3
+    else:
+        axes = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :3].T
+        np.testing.assert_allclose(np.abs((found * axes).sum(axis=1)), 1.0, atol=1e-6)
+
+
+def test_features_far_from_zero():
+    X, y = checkers(N, offset=1000.0)
+    model = small_landmarks(projection="rbf", gamma=5.0, tol=1e-6).fit(X, y)
+    near = small_landmarks(projection="rbf", gamma=5.0, tol=1e-6).fit(X - 1000.0, y)
+    np.testing.assert_allclose(
+        model.decision_function(QUERIES + 1000.0), near.decision_function(QUERIES), atol=1e-3
+    )
+
+
+def test_a_rare_class_may_be_missing_in_a_fold():
+    X, y = checkers(N, n_classes=2)
+    y[:] = 0
+    y[:3] = 2
+    y[3:60] = 1
+    model = small_landmarks(C=[0.1, 1.0], cv=3).fit(X, y)
+    assert np.isfinite(model.decision_function(QUERIES)).all()
+    assert np.isfinite(model.selected_["errors"]).all()
+
+
+# What is refused
+
+
+def test_more_landmarks_than_there_are():
+    X, y = checkers(30)
+    assert small_landmarks(2, n_landmarks=30).fit(X, y).landmarks_.shape == (30, 2)
+    with pytest.raises(ParameterError, match=r"n_landmarks=31, but 30 rows .* at most 30"):
+        small_landmarks(2, n_landmarks=31).fit(X, y)
+    with pytest.raises(ParameterError, match=r"n_landmarks=3, .* at most 2 .*'pca'; lower it"):
+        small_landmarks(2, n_landmarks=3, landmarks="pca").fit(X, y)
+
+
+def test_fewer_rows_than_features_have_as_many_landmarks():
+    X = np.random.default_rng(0).normal(size=(8, 20))
+    model = LandmarkSVC(2, C=1.0, random_state=0).fit(X, np.arange(8) % 2)
+    assert model.landmarks_.shape == (8, 20)
+
+
+def test_parameters_that_do_not_go_together():
+    X, y = checkers(30)
+    with pytest.raises(ParameterError, match='gamma=2 has no use with projection="linear"'):
+        small_landmarks(gamma=2.0).fit(X, y)
+    with pytest.raises(ParameterError, match="C holds -1"):
+        small_landmarks(C=[1.0, -1.0]).fit(X, y)
+    with pytest.raises(ValueError, match="n_cells"):
+        small_landmarks(0).fit(X, y)
+
+
+def test_bad_values_are_named_by_row():
+    X, y = checkers(N)
+    X[123, 1] = np.nan
+    with pytest.raises(DataError, match="123"):
+        small_landmarks().fit(X, y)
+    with pytest.raises(DataError, match="one class"):
+        small_landmarks().fit(checkers(N)[0], np.zeros(N))
+
+
+def test_a_cell_that_fits_no_worker_is_refused(monkeypatch):
+    X, y = checkers(N)
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 100_000))
+    with pytest.raises(MemoryPlanError, match=r"700 rows expected.* raise n_cells"):
+        small_landmarks(1).fit(X, y)
+    # A cluster turns out larger than the mean: found before training.
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 6 * MIB))
+    monkeypatch.setattr(fit_joint, "_solve", None)
+    X = np.concatenate([np.zeros((40_000, 2)), X])
+    y = np.concatenate([np.zeros(40_000, int), y])
+    with pytest.raises(MemoryPlanError, match=r"rows found.* raise n_cells"):
+        small_landmarks(700).fit(da.from_array(X, chunks=(2000, 2)), da.from_array(y, chunks=2000))

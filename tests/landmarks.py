@@ -1,0 +1,71 @@
+"""Helpers of the tests on L3-SVMs: models as bits, the joint problem as SVC sees it."""
+
+import numpy as np
+from sklearn.svm import SVC
+from support import as_bytes, path_of
+
+from daskls import LandmarkSVC
+from daskls.store.reader import ModelReader
+
+
+def small_landmarks(n_cells=6, **params):
+    """Return an estimator that trains in a blink."""
+    return LandmarkSVC(n_cells, **{"n_landmarks": 4, "C": 1.0, "random_state": 0, **params})
+
+
+def landmark_bits(model):
+    """Return everything a model holds, as bytes; not the seconds."""
+    reader = ModelReader(path_of(model))
+    linear = reader.linear
+    bits = {"fingerprint": reader.fingerprint, "gamma": linear.gamma}
+    bits |= {name: as_bytes(getattr(linear, name)) for name in ("landmarks", "theta", "intercepts")}
+    bits |= {name: as_bytes(getattr(linear.cells, name)) for name in ("center", "points")}
+    for name in reader.report.dtype.names:
+        if name != "seconds":
+            bits[f"report {name}"] = as_bytes(np.asarray(reader.report[name]))
+    return bits
+
+
+def assert_same_landmarks(a, b):
+    """Fail unless two models, or bits of models, are equal bit for bit; name what differs."""
+    a, b = (m if isinstance(m, dict) else landmark_bits(m) for m in (a, b))
+    assert a.keys() == b.keys()
+    assert [name for name in a if a[name] != b[name]] == []
+
+
+def project(X, model, gamma=None):
+    """Return the projections of rows, one by one."""
+    landmarks = model.landmarks_
+    if gamma is None:
+        return np.array([[float(np.dot(x, z)) for z in landmarks] for x in X])
+    return np.array([[np.exp(-gamma * ((x - z) ** 2).sum()) for z in landmarks] for x in X])
+
+
+def nearest_clusters(X, model):
+    """Return the cluster of each row."""
+    centers = model.cluster_centers_
+    return np.array([((x - centers) ** 2).sum(axis=1).argmin() for x in X])
+
+
+def joint_kernel(M, cells, N, others):
+    """Return the kernel of the joint problem: inner products within a cluster, 0 elsewhere."""
+    return (M @ N.T) * (cells[:, None] == others[None])
+
+
+def joint_objective(theta, intercept, M, cells, signs, costs):
+    """Return the primal objective of one problem."""
+    margins = signs * ((theta[cells] * M).sum(axis=1) + intercept)
+    return (theta**2).sum() / 2 + costs @ np.maximum(0, 1 - margins)
+
+
+def svc_objective(M, cells, signs, C, weights=None, tol=1e-8):
+    """Return the least value of the joint problem, by scikit-learn's SVC, whose bias is free."""
+    svc = SVC(C=C, kernel="precomputed", tol=tol).fit(
+        joint_kernel(M, cells, M, cells), signs, sample_weight=weights
+    )
+    beta = np.zeros(len(M))
+    beta[svc.support_] = svc.dual_coef_[0]
+    theta = np.zeros((cells.max() + 1, M.shape[1]))
+    np.add.at(theta, cells, beta[:, None] * M)
+    costs = C * (np.ones(len(M)) if weights is None else weights)
+    return joint_objective(theta, svc.intercept_[0], M, cells, signs, costs)
