@@ -45,6 +45,20 @@ class Selection(StrEnum):
     EACH = "each"
 
 
+class Landmarks(StrEnum):
+    """Where landmarks come from."""
+
+    RANDOM = "random"
+    PCA = "pca"
+
+
+class Projection(StrEnum):
+    """How landmarks see rows."""
+
+    LINEAR = "linear"
+    RBF = "rbf"
+
+
 NNeighbors = Annotated[
     list[str] | None,
     typer.Option(metavar="INT", help="Rows of a neighborhood; repeatable, or 500,1000 to choose."),
@@ -105,6 +119,26 @@ def fit(
             help="Choose k, C and width on a few neighborhoods, on all, or C and width on each."
         ),
     ] = None,
+    n_cells: Annotated[int, typer.Option(min=1, help="Clusters, of --method l3.")] = 100,
+    n_landmarks: Annotated[
+        int | None, typer.Option(min=1, help="Landmarks; else as many as features.")
+    ] = None,
+    landmarks: Annotated[
+        Landmarks, typer.Option(help="Rows drawn at random, or principal components.")
+    ] = Landmarks.RANDOM,
+    projection: Annotated[
+        Projection, typer.Option(help="How landmarks see a row.")
+    ] = Projection.LINEAR,
+    sample_fraction: Annotated[
+        float, typer.Option(help="Share of the rows in the first samples.")
+    ] = 0.02,
+    n_subsamples: Annotated[
+        int, typer.Option(min=1, help="First samples, of --method local-sampling.")
+    ] = 20,
+    radius_scale: Annotated[
+        float | None,
+        typer.Option(help="Radius of the balls; searched from 0.1 upward if left out."),
+    ] = None,
     class_weight: Annotated[
         str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
     ] = None,
@@ -143,6 +177,13 @@ def fit(
         "n_assigned": n_assigned,
         "assign": assign.value,
         "selection": selection.value if selection else None,
+        "n_cells": n_cells,
+        "n_landmarks": n_landmarks,
+        "landmarks": landmarks.value,
+        "projection": projection.value,
+        "sample_fraction": sample_fraction,
+        "n_subsamples": n_subsamples,
+        "radius_scale": radius_scale,
         "class_weight": parse_class_weight(class_weight, dataset.classes),
         "random_state": random_state,
     }

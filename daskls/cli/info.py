@@ -20,6 +20,8 @@ __all__ = ["count_nbytes", "format_cells", "info"]
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
 MAX_SHOWN_CLASSES = 20
+NEIGHBORHOODS = ("falk", "knnsvm", "knn")
+SAMPLING = ("local-sampling", "cglq")
 
 
 def info(
@@ -87,11 +89,18 @@ def _print_unfinished(root: Any) -> None:
     meta = attributes["meta"]
     partition = root.find_group("partition")
     state = "unfinished: space is not cut yet"
-    if meta.get("method"):
+    method = meta.get("method", {}).get("name")
+    if method in NEIGHBORHOODS:
         done = sum(last - first + 1 for first, last in finished_bundles(root.path))
         centers = read_centers(root)
         of = "" if centers is None else f" of {len(centers.places)}"
         state = f"unfinished: {done}{of} neighborhoods are trained"
+    elif method == "l3":
+        rounds = len(list((root.path / "joint").glob("*")))
+        state = f"unfinished: {rounds} rounds over all clusters are begun"
+    elif method in SAMPLING:
+        done = len(finished_bundles(root.path))
+        state = f"unfinished: {done} candidates are trained"
     elif partition is not None and partition.attrs.get("complete", False):
         done = sum(last - first + 1 for first, last in finished_bundles(root.path))
         n_leaves = read_partition(partition).n_leaves

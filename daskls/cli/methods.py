@@ -14,6 +14,9 @@ class Method(StrEnum):
 
     VORONOI = "voronoi"
     CHUNKS = "chunks"
+    L3 = "l3"
+    LOCAL_SAMPLING = "local-sampling"
+    CGLQ = "cglq"
     FALK = "falk"
     KNNSVM = "knnsvm"
     KNN = "knn"
@@ -29,6 +32,9 @@ class Filter(StrEnum):
 ESTIMATORS: dict[StrEnum, str] = {
     Method.VORONOI: "VoronoiSVC",
     Method.CHUNKS: "RandomChunkSVC",
+    Method.L3: "LandmarkSVC",
+    Method.LOCAL_SAMPLING: "LocalSamplingSVC",
+    Method.CGLQ: "NeighborSamplingSVC",
     Method.FALK: "FalkSVC",
     Method.KNNSVM: "KNNSVC",
     Method.KNN: "KernelKNNClassifier",

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
-from daskls.partition.tree import route_rows
+from daskls.plotting.cuts import find_cut
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
     CELL_COLORS,
@@ -21,8 +21,8 @@ from daskls.plotting.plane import (
     pad_limits,
     pixel_grid,
 )
-from daskls.plotting.polygons import cell_polygons, color_cells, plane_tree
-from daskls.records import FloatArray, IntArray, Tree
+from daskls.plotting.polygons import color_cells
+from daskls.records import FloatArray, IntArray
 
 __all__ = ["PartitionDisplay"]
 
@@ -107,25 +107,24 @@ class PartitionDisplay:
         ParameterError : features, or a partition, that the estimator does not have
         DataError : rows of another width; or a model of more than two features and no X
         """
-        tree = _find_tree(estimator, partition)
+        cut = find_cut(estimator, partition)
         report = estimator.fit_report_[estimator.fit_report_.partition == partition]
         n_features = estimator.n_features_in_
         _check_features(features, n_features)
         check_least("resolution", resolution, 2)
         X = None if X is None else _check_rows(X, n_features)
         point = _plane_point(X, n_features)
-        plane = plane_tree(tree, features, point)
         shown = None if X is None else X[:, features]
-        limits = _find_limits(limits, shown, plane, report)
+        limits = _find_limits(limits, shown, cut.reach(features, report))
         pixels = _pixels(limits, resolution, point, features)
         decided, scores = _decide(estimator, pixels)
         shape = (resolution, resolution)
         return cls(
-            polygons=cell_polygons(plane, limits),
+            polygons=cut.polygons(features, point, limits),
             limits=limits,
             decided=decided.reshape(shape),
             scores=None if scores is None else scores.reshape(shape),
-            cells=route_rows(tree, pixels).reshape(shape),
+            cells=cut.find(pixels).reshape(shape),
             classes=estimator.classes_,
             names=_names(features, feature_names),
             report=report,
@@ -214,17 +213,6 @@ class PartitionDisplay:
         return draw_boundary(self.ax_, grid, answers, len(self.classes), **style)
 
 
-def _find_tree(estimator: Any, partition: int) -> Tree:
-    """Return the tree of one partition."""
-    trees: tuple[Tree, ...] = estimator._reader.forest.trees
-    if partition not in range(len(trees)):
-        raise ParameterError(
-            f"partition is {partition}; it must be a number from 0 to {len(trees) - 1}: the model "
-            f"has {len(trees)} partition(s)."
-        )
-    return trees[partition]
-
-
 def _check_features(features: tuple[int, int], n_features: int) -> None:
     """Refuse a plane that the estimator's space does not have."""
     if len(set(features)) != 2 or not all(0 <= f < n_features for f in features):
@@ -257,18 +245,15 @@ def _plane_point(X: FloatArray | None, n_features: int) -> FloatArray:
     return np.zeros(n_features)
 
 
-def _find_limits(limits: Any, rows: FloatArray | None, plane: Any, report: Any) -> FloatArray:
+def _find_limits(
+    limits: Any, rows: FloatArray | None, reach: tuple[FloatArray, FloatArray]
+) -> FloatArray:
     """Return the range of each axis."""
     if limits is not None:
         return np.asarray(limits, np.float64)
     if rows is not None:
-        low, high = rows.min(axis=0).astype(float), rows.max(axis=0).astype(float)
-    else:
-        # Cells report their radius, not their place: take a square of all their areas, a square
-        # of radius r having the area 2 r^2.
-        reach = float(np.sqrt((report.radius**2).sum() / 2))
-        low, high = plane.center - reach, plane.center + reach
-    return pad_limits(low, high)
+        reach = rows.min(axis=0).astype(float), rows.max(axis=0).astype(float)
+    return pad_limits(*reach)
 
 
 def _pixels(

@@ -4,7 +4,7 @@ import numpy as np
 
 from daskls.records import FloatArray, IntArray, Tree
 
-__all__ = ["cell_polygons", "color_cells", "plane_tree"]
+__all__ = ["cell_polygons", "color_cells", "plane_tree", "power_polygons"]
 
 
 def plane_tree(tree: Tree, features: tuple[int, int], point: FloatArray) -> Tree:
@@ -38,8 +38,7 @@ def cell_polygons(tree: Tree, limits: FloatArray) -> dict[int, FloatArray]:
     -------
     polygons : dict cell -> array (corners, 2), convex; only cells that reach into the rectangle
     """
-    (left, right), (bottom, top) = np.asarray(limits, np.float64)
-    corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+    corners = _rectangle(limits)
     if not len(tree.thresholds):
         return {0: corners}
     polygons = {}
@@ -56,6 +55,41 @@ def cell_polygons(tree: Tree, limits: FloatArray) -> dict[int, FloatArray]:
             else:
                 pending.append((int(child), part))
     return dict(sorted(polygons.items()))
+
+
+def power_polygons(
+    points: FloatArray, offsets: FloatArray, limits: FloatArray
+) -> dict[int, FloatArray]:
+    """Cut a rectangle into the regions where squared distance plus offset is least.
+
+    Parameters
+    ----------
+    points : array (k, 2)
+    offsets : array (k,). Squared distances from the plane.
+    limits : array (2, 2). The least and the greatest value of each feature.
+
+    Returns
+    -------
+    polygons : dict point -> array (corners, 2), convex; only regions that reach into the rectangle
+    """
+    polygons = {}
+    for i in range(len(points)):
+        polygon = _rectangle(limits)
+        gaps = 2 * (points - points[i])
+        bounds = (points**2).sum(axis=1) + offsets
+        # The nearest ones first: they leave the others nothing to cut.
+        for j in np.argsort((gaps**2).sum(axis=1), kind="stable").tolist():
+            if j != i and len(polygon) >= 3:
+                polygon = _clip(polygon, polygon @ gaps[j] - (bounds[j] - bounds[i]))
+        if len(polygon) >= 3:
+            polygons[i] = polygon
+    return polygons
+
+
+def _rectangle(limits: FloatArray) -> FloatArray:
+    """Return a rectangle's corners."""
+    (left, right), (bottom, top) = np.asarray(limits, np.float64)
+    return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
 
 
 def _clip(polygon: FloatArray, distance: FloatArray) -> FloatArray:

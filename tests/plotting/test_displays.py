@@ -187,3 +187,16 @@ def test_without_matplotlib_the_error_says_what_to_install(halves, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install daskls\[plots\]"):
         CellDisplay.from_estimator(halves[0]).plot()
+
+
+def test_clusters_of_landmarks_are_drawn_as_their_regions():
+    X, y = make_checkerboard(900)
+    model = daskls.LandmarkSVC(30, C=10.0, random_state=0).fit(X, y)
+    display = PartitionDisplay.from_estimator(model, X=X, y=y).plot()
+    assert len(display.regions_.get_paths()) == model.n_cells_ == 30
+    counts = np.bincount(display.cells.ravel(), minlength=30)
+    assert counts.min() > 0
+    far = PartitionDisplay.from_estimator(model).limits
+    assert (far[:, 0] < X.min(axis=0) + 0.1).all()
+    with pytest.raises(ParameterError, match="partition is 1; it must be a number from 0 to 0"):
+        PartitionDisplay.from_estimator(model, partition=1)

@@ -5,7 +5,7 @@ import pytest
 
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import route_rows
-from daskls.plotting.polygons import cell_polygons, color_cells, plane_tree
+from daskls.plotting.polygons import cell_polygons, color_cells, plane_tree, power_polygons
 from daskls.records import Tree
 
 LIMITS = np.array([[-1.0, 2.0], [-0.5, 1.5]])
@@ -63,3 +63,19 @@ def test_colors_of_neighbors_differ():
     across = labels[:, 1:] != labels[:, :-1]
     assert (colors[:, 1:] != colors[:, :-1])[across].all()
     assert len(np.unique(colors)) == 4
+
+
+@pytest.mark.parametrize("d", [2, 4])
+def test_regions_of_points_hold_what_is_nearest(d):
+    rng = np.random.default_rng(0)
+    points = rng.random((30, d)) * 3 - 1
+    point = np.full(d, 0.3)
+    offsets = ((points[:, 2:] - 0.3) ** 2).sum(axis=1)
+    polygons = power_polygons(points[:, :2], offsets, LIMITS)
+    assert sum(map(area, polygons.values())) == pytest.approx(6.0)
+    assert len(polygons) > 15 if d == 2 else len(polygons) > 4
+    for number, polygon in polygons.items():
+        X = np.tile(point, (20, 1))
+        X[:, :2] = points_inside(polygon, rng)
+        nearest = ((X[:, None] - points) ** 2).sum(axis=2).argmin(axis=1)
+        assert (nearest == number).all()

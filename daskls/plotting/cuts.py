@@ -1,0 +1,101 @@
+"""How a model's space is cut, as pictures of a plane want it: polygons, and the cell of a pixel."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.partition.assign import find_cells
+from daskls.partition.tree import route_rows
+from daskls.plotting.polygons import cell_polygons, plane_tree, power_polygons
+from daskls.records import FloatArray, IntArray, Tree, VoronoiCells
+
+__all__ = ["Cut", "find_cut"]
+
+Features = tuple[int, int]
+
+
+class Cut(Protocol):
+    """Cells of space."""
+
+    def polygons(
+        self, features: Features, point: FloatArray, limits: FloatArray
+    ) -> dict[int, FloatArray]:
+        """Return the cells in the plane of two features through a point, within a rectangle."""
+
+    def find(self, X: FloatArray) -> IntArray:
+        """Return the cell of each row."""
+
+    def reach(self, features: Features, report: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the least and greatest values of the plane's features that are worth showing."""
+
+
+class TreeCut:
+    """The cells of a tree of half-spaces."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def polygons(
+        self, features: Features, point: FloatArray, limits: FloatArray
+    ) -> dict[int, FloatArray]:
+        """As of `Cut`."""
+        return cell_polygons(plane_tree(self.tree, features, point), limits)
+
+    def find(self, X: FloatArray) -> IntArray:
+        """As of `Cut`."""
+        return route_rows(self.tree, X)
+
+    def reach(self, features: Features, report: Any) -> tuple[FloatArray, FloatArray]:
+        """As of `Cut`.
+
+        Cells report their radius, not their place: a square of all their areas, a square of radius
+        r having the area 2 r^2.
+        """
+        half = float(np.sqrt((report.radius**2).sum() / 2))
+        center = self.tree.center[list(features)]
+        return center - half, center + half
+
+
+class VoronoiCut:
+    """The regions nearest to each of some points."""
+
+    def __init__(self, cells: VoronoiCells) -> None:
+        self.cells = cells
+        self.points = cells.points + cells.center
+
+    def polygons(
+        self, features: Features, point: FloatArray, limits: FloatArray
+    ) -> dict[int, FloatArray]:
+        """As of `Cut`."""
+        off = np.delete(self.points - point, features, axis=1)
+        return power_polygons(self.points[:, features], (off**2).sum(axis=1), limits)
+
+    def find(self, X: FloatArray) -> IntArray:
+        """As of `Cut`."""
+        return find_cells(self.cells, X)
+
+    def reach(self, features: Features, report: Any) -> tuple[FloatArray, FloatArray]:
+        """As of `Cut`: the points, and half of their range around them."""
+        own = self.points[:, features]
+        low, high = own.min(axis=0), own.max(axis=0)
+        pad = 0.1 * (high - low) + (high == low)
+        return low - pad, high + pad
+
+
+def find_cut(estimator: Any, partition: int) -> Cut:
+    """Return how an estimator cuts space.
+
+    Raises
+    ------
+    ParameterError : a partition that the estimator does not have
+    """
+    reader = estimator._reader
+    by_points = reader.method.get("name") == "l3"
+    n_partitions = 1 if by_points else len(reader.forest.trees)
+    if partition not in range(n_partitions):
+        raise ParameterError(
+            f"partition is {partition}; it must be a number from 0 to {n_partitions - 1}: the "
+            f"model has {n_partitions} partition(s)."
+        )
+    return VoronoiCut(reader.linear.cells) if by_points else TreeCut(reader.forest.trees[partition])
