@@ -179,7 +179,9 @@ def _solve(
     root = begun.root
     found = read_landmarks(root)
     assert found is not None
-    report = _report(leaf_rows, solved, support, chosen, errors, len(begun.scan.labels))
+    own = CellReport(0, 0, 0, len(begun.scan.labels), float("nan"), C=chosen)
+    own = replace(own, edge=_edge(chosen, begun.request.spec.C or ()))
+    report = _report(own, leaf_rows, solved, support, errors)
     write_linear_index(root, LinearModel(cells, *found, theta, solved.biases), report)
 
 
@@ -274,23 +276,21 @@ def _read_solution(
     return np.concatenate(theta, axis=1), np.concatenate(support)
 
 
+def _edge(C: float, candidates: tuple[float, ...]) -> str:
+    """Say whether the choice lies on the edge of its candidates."""
+    return "C" if len(candidates) > 2 and C in (min(candidates), max(candidates)) else ""
+
+
 def _report(
-    leaf_rows: IntArray,
-    solved: Solved,
-    support: IntArray,
-    C: float,
-    errors: FloatArray,
-    n_classes: int,
+    own: CellReport, leaf_rows: IntArray, solved: Solved, support: IntArray, errors: FloatArray
 ) -> FloatArray:
-    """Return the table of cells."""
+    """Return the table of cells; ``own`` has what they share."""
     rows = [
-        CellReport(
-            cell,
-            cell,
-            int(leaf_rows[cell]),
-            n_classes,
-            float("nan"),
-            C=C,
+        replace(
+            own,
+            cell=cell,
+            leaf=cell,
+            n_rows=int(leaf_rows[cell]),
             validation_error=float(errors[cell]),
             n_steps=int(solved.steps[cell]),
             n_at_limit=solved.n_open,

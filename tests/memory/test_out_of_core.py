@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import zarr
 from distributed import Client
+from sklearn.base import clone
 from support import MIB, checkers, peak, reset_peak, small_svc, start_cluster
 from zarr.storage import _local
 
-from daskls import KernelKNNClassifier
+from daskls import KernelKNNClassifier, LandmarkSVC, RandomChunkSVC
 from daskls.graph import rows
 
 LIMIT = 512 * MIB
@@ -116,6 +117,28 @@ def test_no_process_holds_a_quarter_of_X_for_its_neighbors(paths, client, tmp_pa
         model = KernelKNNClassifier(1, store=tmp_path / "m").fit(X, y)
         found = model.predict(da.from_array(rows, chunks=(11, N_FEATURES))).compute()
     np.testing.assert_array_equal(found, zarr.open_array(y)[:: CHUNK_ROWS * 2 + 77])
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("estimator", "every"),
+    [
+        # All rows are read; a few of them train.
+        (RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, refit="cell", tol=0.1, random_state=0), 16),
+        (LandmarkSVC(100, n_landmarks=16, C=[0.01, 1.0], cv=2, random_state=0), 1),
+    ],
+    ids=["chunks", "landmarks"],
+)
+def test_no_process_holds_a_quarter_of_X_in_other_cuts(estimator, every, paths, client, tmp_path):
+    X, y, nbytes = paths
+    # Compiling is no data either.
+    clone(estimator).fit(*checkers(2000)).predict(da.zeros((10, 2)))
+    weights = (np.arange(N_CHUNKS * CHUNK_ROWS) % every == 0).astype(float)
+    with Watch(client, nbytes):
+        estimator.set_params(store=tmp_path / "m").fit(X, y, weights)
+    assert estimator.fit_report_.n_rows.sum() == weights.sum()
+    rows = zarr.open_array(X)[:CHUNK_ROWS]
+    assert (estimator.predict(rows) != zarr.open_array(y)[:CHUNK_ROWS]).mean() < 0.01
 
 
 @pytest.mark.parametrize(("with_weights", "n_partitions"), [(False, 1), (True, 1), (False, 3)])
