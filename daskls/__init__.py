@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
+    from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
     from daskls.estimators.voronoi import VoronoiSVC
 
 __all__ = [
@@ -28,7 +29,9 @@ __all__ = [
     "FalkSVC",
     "KNNSVMNoiseFilter",
     "KernelKNNClassifier",
+    "LocalSamplingSVC",
     "MemoryPlanError",
+    "NeighborSamplingSVC",
     "NonConvergenceWarning",
     "ParameterError",
     "StoreError",
@@ -45,6 +48,8 @@ _HOMES = {
     "KernelKNNClassifier": "daskls.estimators.knn",
     "FalkNoiseFilter": "daskls.estimators.noise",
     "KNNSVMNoiseFilter": "daskls.estimators.noise",
+    "LocalSamplingSVC": "daskls.estimators.sampling",
+    "NeighborSamplingSVC": "daskls.estimators.sampling",
     "load": "daskls.estimators.load",
     **dict.fromkeys(
         (

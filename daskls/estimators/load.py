@@ -8,6 +8,7 @@ from daskls.estimators.base import LocalClassifier
 from daskls.estimators.falk import FalkSVC
 from daskls.estimators.inputs import params_from_json
 from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
+from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
 from daskls.estimators.voronoi import VoronoiSVC
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader
@@ -16,7 +17,15 @@ from daskls.store.temporary import ModelHandle
 __all__ = ["load"]
 
 ESTIMATORS: dict[str, type[LocalClassifier]] = {
-    kind.__name__: kind for kind in (VoronoiSVC, FalkSVC, KNNSVC, KernelKNNClassifier)
+    kind.__name__: kind
+    for kind in (
+        VoronoiSVC,
+        FalkSVC,
+        KNNSVC,
+        KernelKNNClassifier,
+        LocalSamplingSVC,
+        NeighborSamplingSVC,
+    )
 }
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from daskls.graph.scan import LabelScan, scan_labels
 from daskls.memory import TaskSizes
 from daskls.partition.grow import grow_tree
 from daskls.plan import Resources, SamplePlan, check_sample, plan_sample
-from daskls.records import FloatArray, Forest, IntArray
+from daskls.records import FloatArray, Forest, IntArray, SolverSpec
 from daskls.store.exchange import Exchange
 from daskls.store.files import no_space_is_store_error
 from daskls.store.layout import Root, read_forest, write_forest
 
-__all__ = ["Beginning", "begin_fit", "regroup_all"]
+__all__ = ["Beginning", "begin_fit", "regroup_all", "resolved_spec"]
 
 # Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
 # MemoryPlanError where a task would not fit.
@@ -117,6 +117,18 @@ def regroup_all(
     largest = int(leaf_rows.max())
     check(begun.sizes, scan.n_kept, largest, rows.block_rows, begun.resources, at="found")
     return trunks, exchange, leaf_rows
+
+
+def resolved_spec(begun: Beginning) -> SolverSpec:
+    """Return the spec with scikit-learn's gamma "scale" where none is given.
+
+    Of the sampled rows' variance, which are all rows up to some 65,000.
+    """
+    spec = begun.request.spec
+    if spec.gamma is not None or spec.kernel == "linear":
+        return spec
+    variance = float(begun.sample.X.var(dtype=np.float64))
+    return replace(spec, gamma=(1.0 / (begun.rows.n_features * variance) if variance else 1.0,))
 
 
 def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
