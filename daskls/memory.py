@@ -31,7 +31,7 @@ SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 1024, 256, 64 << 20
 # Kernel values that one large SVM keeps at the least, as in solvers/large.py.
 CACHE_NBYTES = 8 << 20
 # Pairs of a ball and a row that wait for their keys, as in graph/balls.py.
-WAITING_PAIRS = 1 << 18
+WAITING_PAIRS = 1 << 16
 PAIR_NBYTES = 80
 # Small vectors of one value a row, of all the functions that are active at the peak.
 ROW_TEMPORARIES = 128
@@ -167,4 +167,4 @@ def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int) -> int:
     """Peak bytes of drawing from balls: their centers, a leaf and the part of it that is drawn."""
     centers = n_balls * (sizes.row_nbytes + 2 * sizes.n_features * F8 + 4 * F8)
     leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
-    return centers + leaf + 2 * WAITING_PAIRS * PAIR_NBYTES
+    return centers + leaf + 2 * min(WAITING_PAIRS, n_balls * leaf_rows) * PAIR_NBYTES

@@ -21,12 +21,14 @@ from daskls.memory import (
     model_nbytes,
     neighborhood_nbytes,
     sample_nbytes,
+    search_nbytes,
 )
 from daskls.partition.subsamples import plan_draws
 from daskls.records import Bundle, SamplingSpec
 
 __all__ = [
     "CELL_ROWS",
+    "SEARCHED_ROWS",
     "Plan",
     "Resources",
     "SamplePlan",
@@ -67,6 +69,8 @@ MIN_BUNDLE_COST = 1e7
 CELL_ROWS = 1024
 # Rows of neighborhoods that a task gathers at once.
 CHUNK_NBYTES = 24 << 20
+# Support rows whose neighbors one task searches.
+SEARCHED_ROWS = 1 << 11
 MIB = 1 << 20
 
 
@@ -223,12 +227,18 @@ def check_sampling(
         what="A subsample",
         remedy=f"{split}lower sample_fraction below {fraction:g}",
     )
-    needed = ball_nbytes(sizes, draws.n_sampled, leaf_rows)
+    around = f"Searching around up to {draws.n_sampled} support rows"
+    if sampling.name == "local-sampling":
+        needed = ball_nbytes(sizes, draws.n_sampled, leaf_rows)
+        lower = f"sample_fraction below {fraction:g}"
+    else:
+        k = sampling.n_neighbors
+        needed = search_nbytes(sizes, SEARCHED_ROWS, k + 1, leaf_rows)
+        lower = f"n_neighbors below {k}"
     if needed > usable:
         raise MemoryPlanError(
-            f"Searching around up to {draws.n_sampled} support rows needs {_mib(needed)} but a "
-            f"task may use {_mib(usable)} for it; lower sample_fraction below {fraction:g}, or "
-            "give each worker more memory or fewer threads."
+            f"{around} needs {_mib(needed)} but a task may use {_mib(usable)} for it; lower "
+            f"{lower}, or give each worker more memory or fewer threads."
         )
 
 

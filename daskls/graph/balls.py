@@ -30,7 +30,7 @@ __all__ = [
 # Kinds of parts: all support rows of the subsamples, their radii.
 INITIAL, RADII = "initial", "radii"
 # Pairs of a ball and a row that wait before those beyond a ball's quota are dropped.
-WAITING_PAIRS = 1 << 18
+WAITING_PAIRS = 1 << 16
 # What a pair holds, sorted and gathered once more.
 PAIR_NBYTES = 80
 
@@ -150,7 +150,8 @@ def draw_balls(leaves: tuple[int, int], job: BallJob) -> None:
             keys = ball_keys(rows.numbers[row], support.numbers[of_ball], own.draws.seed)
             kept.append(Pairs(of_ball, keys, rows.numbers[row], rows.places[row]))
             n_waiting += len(row)
-            if n_waiting > WAITING_PAIRS:
+            # No fewer than are kept, or most of the time would go into sorting these again.
+            if n_waiting > max(WAITING_PAIRS, len(kept[0])):
                 kept, n_waiting = [join_pairs(kept, quotas)], 0
     pairs = join_pairs(kept, quotas)
     write_part(own.root, kind, *leaves, vars(pairs))

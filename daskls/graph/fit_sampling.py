@@ -44,7 +44,7 @@ from daskls.graph.sampling import (
     read_drawn,
 )
 from daskls.partition.subsamples import plan_draws
-from daskls.plan import cache_nbytes, check_sampling, check_trained, group_open
+from daskls.plan import SEARCHED_ROWS, cache_nbytes, check_sampling, check_trained, group_open
 from daskls.records import CellReport, IntArray, SamplingSpec
 from daskls.store.layout import Root
 from daskls.store.models import BundleModels, done_mask, drop_others, find_tiles, finished_bundles
@@ -140,9 +140,21 @@ class Search:
         rows: list[int] = np.diff(self.reader.first_places).tolist()
         return rows
 
-    def _run(self, task: Callable[..., Any], n: int, kind: str, costs: list[int], job: Any) -> None:
-        """Run a task on groups of n items, of about equal cost, that no part on disk holds."""
+    def _run(
+        self,
+        task: Callable[..., Any],
+        n: int,
+        kind: str,
+        costs: list[int],
+        job: Any,
+        most: int = 0,
+    ) -> None:
+        """Run a task on groups of n items that no part on disk holds.
+
+        Groups have about equal cost, and ``most`` of it if it is given.
+        """
         share = -(-sum(costs) // (TASKS_PER_SLOT * self.begun.resources.n_slots))
+        share = min(share, most or share)
         done = done_mask(self.root, n, kind_path(kind))
         run_each(task, group_open(costs, done, share), job, self.client)
 
@@ -281,8 +293,9 @@ class Search:
         k = min(self.sampling.n_neighbors, draws.n_rows - draws.n_validation - 1)
         before, n_support = steps[-1].number, steps[-1].report.n_support
         job = EnrichJob(self.job, before, k)
-        self._run(search_support, n_support, nearest_of(before), [1] * n_support, job)
-        tiles = self._tiles(nearest_of(before), n_support)
+        kind, costs = nearest_of(before), [1] * n_support
+        self._run(search_support, n_support, kind, costs, job, SEARCHED_ROWS)
+        tiles = self._tiles(kind, n_support)
         return merge_round(before, tiles, self.drawn, self.job)
 
     # Both

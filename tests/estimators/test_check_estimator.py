@@ -2,7 +2,14 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskls import KNNSVC, FalkSVC, KernelKNNClassifier, VoronoiSVC
+from daskls import (
+    KNNSVC,
+    FalkSVC,
+    KernelKNNClassifier,
+    LocalSamplingSVC,
+    NeighborSamplingSVC,
+    VoronoiSVC,
+)
 
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -18,6 +25,8 @@ EXPECTED = {
         FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
         KNNSVC(15, random_state=0),
         KernelKNNClassifier(5, random_state=0),
+        LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
+        NeighborSamplingSVC(0.5, random_state=0),
     ],
     expected_failed_checks=lambda _: EXPECTED,
 )
