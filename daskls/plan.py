@@ -32,6 +32,7 @@ __all__ = [
     "Plan",
     "Resources",
     "SamplePlan",
+    "beside_svc",
     "cache_nbytes",
     "check_memory",
     "check_neighborhoods",
@@ -69,6 +70,8 @@ MIN_BUNDLE_COST = 1e7
 CELL_ROWS = 1024
 # Rows of neighborhoods that a task gathers at once.
 CHUNK_NBYTES = 24 << 20
+# What a process holds more once it has loaded scikit-learn's SVC, measured with pandas installed.
+SVC_NBYTES = 128 << 20
 # Support rows whose neighbors one task searches.
 SEARCHED_ROWS = 1 << 11
 MIB = 1 << 20
@@ -187,6 +190,12 @@ def check_neighborhoods(
         )
 
 
+def beside_svc(resources: Resources) -> Resources:
+    """Return what is left where tasks load scikit-learn's SVC: of little memory, half."""
+    left = max(resources.task_nbytes - SVC_NBYTES, resources.task_nbytes // 2)
+    return replace(resources, task_nbytes=left)
+
+
 def check_sampling(
     sizes: TaskSizes,
     n_rows: int,
@@ -205,6 +214,7 @@ def check_sampling(
     MemoryPlanError : when a block, a leaf, or a subsample needs more than a task may use. The
         message names the parameter to change.
     """
+    resources = beside_svc(resources)
     fraction, n_subsamples = sampling.sample_fraction, sampling.n_subsamples
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     if draws.subsample_rows < 2:

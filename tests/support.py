@@ -263,6 +263,10 @@ SPIED = {
     "leaves written": ("daskls.graph.gather", "write_leaves", "written bundle"),
     "centers written": ("daskls.graph.neighborhoods", "write_bundle", "written bundle"),
     "search": ("daskls.graph.cover", "find_nearest", "search"),
+    "large": ("daskls.graph.sampling", "fit_large", "search"),
+    "draws written": ("daskls.graph.balls", "write_part", "part"),
+    "nearest written": ("daskls.graph.enrich", "write_part", "part"),
+    "sample written": ("daskls.graph.sampling", "write_bundle", "written bundle"),
 }
 
 
@@ -278,6 +282,8 @@ def call_name(kind, args, kwargs):
         return f"{args[4].leaf}-{args[4].cell}"
     if kind == "search":
         return len(args[0])
+    if kind == "part":
+        return f"{args[1]}/{args[2]}"
     return args[1]
 
 

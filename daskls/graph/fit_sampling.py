@@ -44,7 +44,14 @@ from daskls.graph.sampling import (
     read_drawn,
 )
 from daskls.partition.subsamples import plan_draws
-from daskls.plan import SEARCHED_ROWS, cache_nbytes, check_sampling, check_trained, group_open
+from daskls.plan import (
+    SEARCHED_ROWS,
+    beside_svc,
+    cache_nbytes,
+    check_sampling,
+    check_trained,
+    group_open,
+)
 from daskls.records import CellReport, IntArray, SamplingSpec
 from daskls.store.layout import Root
 from daskls.store.models import BundleModels, done_mask, drop_others, find_tiles, finished_bundles
@@ -90,10 +97,12 @@ def run_sampling_fit(
     begun = begin_fit(request, rows, store, check, clock, client)
     root = begun.root
     if not root.is_complete:
+        # Workers may have loaded the SVC in an earlier fit.
+        lighter = replace(begun, resources=beside_svc(begun.resources))
         if not has_rows(begun):
             _, exchange, leaf_rows = regroup_all(begun, check, clock, client)
-            gather_rows(begun, exchange, leaf_rows, clock, client)
-        search = Search(begun, sampling, clock, client)
+            gather_rows(lighter, exchange, leaf_rows, clock, client)
+        search = Search(lighter, sampling, clock, client)
         search.draw()
         steps = search.rounds() if sampling.name == "cglq" else search.radii()
         _finish(root, steps, search.job)

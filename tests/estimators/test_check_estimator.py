@@ -15,6 +15,7 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
         "of VoronoiSVC: sets `cv` to a list of splits; ours is a number of folds inside each cell. "
         "Of the methods on neighborhoods: a row that is repeated fills two places of a neighborhood"
+        ". Of those on samples: a row that is repeated is drawn as two"
     ),
 }
 

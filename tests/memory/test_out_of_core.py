@@ -12,7 +12,7 @@ from distributed import Client
 from support import MIB, checkers, peak, reset_peak, small_svc, start_cluster
 from zarr.storage import _local
 
-from daskls import KernelKNNClassifier
+from daskls import KernelKNNClassifier, LocalSamplingSVC, NeighborSamplingSVC
 from daskls.graph import rows
 
 LIMIT = 512 * MIB
@@ -116,6 +116,29 @@ def test_no_process_holds_a_quarter_of_X_for_its_neighbors(paths, client, tmp_pa
         model = KernelKNNClassifier(1, store=tmp_path / "m").fit(X, y)
         found = model.predict(da.from_array(rows, chunks=(11, N_FEATURES))).compute()
     np.testing.assert_array_equal(found, zarr.open_array(y)[:: CHUNK_ROWS * 2 + 77])
+
+
+SAMPLED = {"C": 1.0, "gamma": 1e-3, "random_state": 0}
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "model",
+    [
+        LocalSamplingSVC(0.01, n_subsamples=4, radius_scale=0.5, **SAMPLED),
+        NeighborSamplingSVC(0.002, n_neighbors=1, **SAMPLED),
+    ],
+    ids=["balls", "neighbors"],
+)
+def test_no_process_holds_a_quarter_of_X_for_a_sample(model, paths, client, tmp_path):
+    X, y, nbytes = paths
+    n_rows = N_CHUNKS * CHUNK_ROWS
+    with Watch(client, nbytes):
+        model.set_params(store=tmp_path / "m").fit(X, y)
+    assert 0 < model.path_.n_rows.max() < n_rows / 20
+    rows = zarr.open_array(X)[:: CHUNK_ROWS // 4 + 1]
+    labels = zarr.open_array(y)[:: CHUNK_ROWS // 4 + 1]
+    assert (model.predict(rows) != labels).mean() < 0.01
 
 
 @pytest.mark.parametrize(("with_weights", "n_partitions"), [(False, 1), (True, 1), (False, 3)])
