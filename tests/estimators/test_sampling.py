@@ -499,7 +499,7 @@ def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, messa
     X, y = checkers(6000, noise=0.4)
     kind = {"radius_scale": 2.0} if make is small_local else {"n_neighbors": 50}
     make(0.05, **kind).fit(X, y)
-    set_memory(monkeypatch, 26 << 20)
+    set_memory(monkeypatch, 40 << 20)
     with pytest.raises(MemoryPlanError, match=message):
         make(0.05, **kind).fit(X, y)
 
