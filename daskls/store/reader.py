@@ -183,8 +183,8 @@ class ModelReader:
         """
         if self._forest is None:
             raise StoreError(
-                f"The model at {self.path} is a {self.meta['estimator']}, which cuts space by "
-                "neighborhoods and has no partition tree."
+                f"The model at {self.path} is a {self.meta['estimator']}, which does not cut space "
+                "into cells and has no partition tree."
             )
         return self._forest
 
