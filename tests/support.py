@@ -322,11 +322,9 @@ def log(folder, stage, name):
 def maybe_kill(folder, stage):
     """Kill this process at its planned call; the plan is used up by whoever removes it first."""
     plan = folder / f"kill {stage}"
-    if not plan.exists():
-        return
-    if len(read_log(folder, stage)) < int(plan.read_text()):
-        return
     try:
+        if len(read_log(folder, stage)) < int(plan.read_text()):
+            return
         plan.unlink()
     except FileNotFoundError:
         return
