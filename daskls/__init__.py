@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from daskls.estimators.landmark import LandmarkSVC
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
+    from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
     from daskls.estimators.voronoi import VoronoiSVC
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "KNNSVMNoiseFilter",
     "KernelKNNClassifier",
     "LandmarkSVC",
+    "LocalSamplingSVC",
     "MemoryPlanError",
+    "NeighborSamplingSVC",
     "NonConvergenceWarning",
     "ParameterError",
     "RandomChunkSVC",
@@ -51,6 +54,8 @@ _HOMES = {
     "KernelKNNClassifier": "daskls.estimators.knn",
     "FalkNoiseFilter": "daskls.estimators.noise",
     "KNNSVMNoiseFilter": "daskls.estimators.noise",
+    "LocalSamplingSVC": "daskls.estimators.sampling",
+    "NeighborSamplingSVC": "daskls.estimators.sampling",
     "load": "daskls.estimators.load",
     **dict.fromkeys(
         (

@@ -7,6 +7,7 @@ from daskls.records import SolverSpec
 __all__ = [
     "TaskSizes",
     "assign_nbytes",
+    "ball_nbytes",
     "cell_nbytes",
     "gather_nbytes",
     "group_nbytes",
@@ -16,6 +17,7 @@ __all__ = [
     "leaf_nbytes",
     "model_nbytes",
     "neighborhood_nbytes",
+    "sample_nbytes",
     "search_nbytes",
 ]
 
@@ -23,6 +25,15 @@ F4, F8 = 4, 8
 # Rows of a routing tile and of a kernel matrix's panel, as in kernels/route.py and kernels/gram.py.
 ROUTE_ROWS = 4096
 GEMM_ROWS = 256
+# Columns of a product, queries that one large model answers together and the bytes of their kernel
+# values, as in kernels/gram.py and graph/predict.py.
+GEMM_COLUMNS = 1 << 14
+SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 1024, 256, 64 << 20
+# Kernel values that one large SVM keeps at the least, as in solvers/large.py.
+CACHE_NBYTES = 8 << 20
+# Pairs of a ball and a row that wait for their keys, as in graph/balls.py.
+WAITING_PAIRS = 1 << 16
+PAIR_NBYTES = 80
 # Small vectors of one value a row, of all the functions that are active at the peak.
 ROW_TEMPORARIES = 128
 
@@ -147,3 +158,25 @@ def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems:
     states = 4 * n_problems * (n_landmarks + 16) * F8
     tile = 1024 * (sizes.n_features + 3 * n_landmarks) * F8
     return reading + projected + inner + factor + states + tile + n_rows * ROW_TEMPORARIES
+
+
+def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Peak bytes of training one SVM on a sample without a matrix of all its rows.
+
+    As if every row became a support row; then the model judges the rows that validate.
+    """
+    m, d, k = n_rows, sizes.n_features, sizes.n_classes
+    rows = m * sizes.row_nbytes + m * d * F4 + m * ROW_TEMPORARIES
+    solution = m * (k - 1) * (2 * F8 + F4)
+    training = rows + m * d * 2 * F8 + solution + CACHE_NBYTES
+    slab = min(SLAB_ROWS, max(SLAB_NBYTES // (F8 * max(m, 1)), LEAST_SLAB_ROWS)) * m * F8
+    product = LEAST_SLAB_ROWS * min(m, GEMM_COLUMNS) * F8
+    judging = rows + m * d * (F4 + F8) + solution + slab + product
+    return max(training, judging) + m * sizes.row_nbytes
+
+
+def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int) -> int:
+    """Peak bytes of drawing from balls: their centers, a leaf and the part of it that is drawn."""
+    centers = n_balls * (sizes.row_nbytes + 2 * sizes.n_features * F8 + 4 * F8)
+    leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
+    return centers + leaf + 2 * min(WAITING_PAIRS, n_balls * leaf_rows) * PAIR_NBYTES

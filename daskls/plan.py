@@ -8,10 +8,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from daskls.errors import MemoryPlanError
+from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import (
     TaskSizes,
     assign_nbytes,
+    ball_nbytes,
     gather_nbytes,
     group_nbytes,
     grow_nbytes,
@@ -20,19 +21,27 @@ from daskls.memory import (
     leaf_nbytes,
     model_nbytes,
     neighborhood_nbytes,
+    sample_nbytes,
+    search_nbytes,
 )
-from daskls.records import Bundle
+from daskls.partition.subsamples import plan_draws
+from daskls.records import Bundle, SamplingSpec
 
 __all__ = [
     "CELL_ROWS",
+    "SEARCHED_ROWS",
     "Plan",
     "Resources",
     "SamplePlan",
+    "beside_svc",
+    "cache_nbytes",
     "check_chunks",
     "check_landmarks",
     "check_memory",
     "check_neighborhoods",
     "check_sample",
+    "check_sampling",
+    "check_trained",
     "chunk_size",
     "group_open",
     "plan_bundles",
@@ -64,6 +73,10 @@ MIN_BUNDLE_COST = 1e7
 CELL_ROWS = 1024
 # Rows of neighborhoods that a task gathers at once.
 CHUNK_NBYTES = 24 << 20
+# What a process holds more once it has loaded scikit-learn's SVC, measured with pandas installed.
+SVC_NBYTES = 128 << 20
+# Support rows whose neighbors one task searches.
+SEARCHED_ROWS = 1 << 11
 MIB = 1 << 20
 
 
@@ -230,13 +243,7 @@ def check_neighborhoods(
     """
     _check_block(sizes, block_rows, resources)
     usable = _usable(resources)
-    leaf = gather_nbytes(sizes, leaf_rows)
-    if leaf > usable:
-        raise MemoryPlanError(
-            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {_mib(leaf)} but a task may "
-            f"use {_mib(usable)} for it; give each worker more memory or fewer threads, or use "
-            "fewer features."
-        )
+    _check_gather(sizes, leaf_rows, usable, at)
     needed = neighborhood_nbytes(sizes, n_neighbors, leaf_rows, 1)
     if needed > usable:
         k = n_neighbors
@@ -246,6 +253,102 @@ def check_neighborhoods(
             f"A neighborhood of {n_neighbors} rows x {sizes.n_features} features needs "
             f"{_mib(needed)} but a task may use {_mib(usable)} for it; lower n_neighbors to about "
             f"{k}, or give each worker more memory or fewer threads."
+        )
+
+
+def beside_svc(resources: Resources) -> Resources:
+    """Return what is left where tasks load scikit-learn's SVC: of little memory, half."""
+    left = max(resources.task_nbytes - SVC_NBYTES, resources.task_nbytes // 2)
+    return replace(resources, task_nbytes=left)
+
+
+def check_sampling(
+    sizes: TaskSizes,
+    n_rows: int,
+    leaf_rows: int,
+    block_rows: int,
+    resources: Resources,
+    *,
+    at: str,
+    sampling: SamplingSpec,
+) -> None:
+    """Refuse before any training what would not fit a task that trains on drawn rows.
+
+    Raises
+    ------
+    ParameterError : when a subsample would have fewer than two rows
+    MemoryPlanError : when a block, a leaf, or a subsample needs more than a task may use. The
+        message names the parameter to change.
+    """
+    resources = beside_svc(resources)
+    fraction, n_subsamples = sampling.sample_fraction, sampling.n_subsamples
+    draws = plan_draws(n_rows, fraction, n_subsamples, 0)
+    if draws.subsample_rows < 2:
+        smallest = 2 * n_subsamples / n_rows
+        fewer = "lower n_subsamples, " if n_subsamples > 1 else ""
+        raise ParameterError(
+            f"sample_fraction={fraction:g} of {n_rows} rows, of which {draws.n_validation} "
+            f"validate, in n_subsamples={n_subsamples} gives subsamples of {draws.subsample_rows} "
+            f"row(s), but an SVM needs 2 at least; {fewer}raise sample_fraction to "
+            f"{smallest:.2g} or more, or fit on more rows."
+        )
+    _check_block(sizes, block_rows, resources)
+    usable = _usable(resources)
+    _check_gather(sizes, leaf_rows, usable, at)
+    split = "raise n_subsamples or " if sampling.name == "local-sampling" else ""
+    check_trained(
+        sizes,
+        draws.subsample_rows,
+        resources,
+        what="A subsample",
+        remedy=f"{split}lower sample_fraction below {fraction:g}",
+    )
+    around = f"Searching around up to {draws.n_sampled} support rows"
+    if sampling.name == "local-sampling":
+        needed = ball_nbytes(sizes, draws.n_sampled, leaf_rows)
+        lower = f"sample_fraction below {fraction:g}"
+    else:
+        k = sampling.n_neighbors
+        needed = search_nbytes(sizes, SEARCHED_ROWS, k + 1, leaf_rows)
+        lower = f"n_neighbors below {k}"
+    if needed > usable:
+        raise MemoryPlanError(
+            f"{around} needs {_mib(needed)} but a task may use {_mib(usable)} for it; lower "
+            f"{lower}, or give each worker more memory or fewer threads."
+        )
+
+
+def check_trained(
+    sizes: TaskSizes, n_rows: int, resources: Resources, *, what: str, remedy: str
+) -> None:
+    """Refuse to train one SVM on more rows than a task holds.
+
+    Raises
+    ------
+    MemoryPlanError : with the remedy
+    """
+    needed, usable = sample_nbytes(sizes, n_rows), _usable(resources)
+    if needed > usable:
+        raise MemoryPlanError(
+            f"{what} of {n_rows} rows x {sizes.n_features} features needs {_mib(needed)} but a "
+            f"task may use {_mib(usable)} for it; {remedy}, or give each worker more memory or "
+            "fewer threads."
+        )
+
+
+def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:
+    """Return what is left of a task's memory for kernel values while it trains on a sample."""
+    return max(_usable(resources) - sample_nbytes(sizes, n_rows), 0)
+
+
+def _check_gather(sizes: TaskSizes, leaf_rows: int, usable: int, at: str) -> None:
+    """Refuse leaves that a task cannot gather."""
+    leaf = gather_nbytes(sizes, leaf_rows)
+    if leaf > usable:
+        raise MemoryPlanError(
+            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {_mib(leaf)} but a task may "
+            f"use {_mib(usable)} for it; give each worker more memory or fewer threads, or use "
+            "fewer features."
         )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "NeighborSpec",
     "Partition",
     "Regions",
+    "SamplingSpec",
     "SolverSpec",
     "Tree",
     "VoronoiCells",
@@ -131,6 +132,26 @@ class LandmarkSpec:
     landmarks: str
     projection: str
     name: str = "l3"
+
+
+@dataclass(frozen=True)
+class SamplingSpec:
+    """What a method that trains one SVM on a chosen sample does beyond the solver's part.
+
+    Attributes
+    ----------
+    name : "local-sampling" or "cglq"
+    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples.
+    n_subsamples : int
+    radius_scale : factor of the median radius, or None for a search
+    n_neighbors : int. Of each support row, that a round adds.
+    """
+
+    name: str
+    sample_fraction: float
+    n_subsamples: int = 1
+    radius_scale: float | None = None
+    n_neighbors: int = 5
 
 
 @dataclass(frozen=True)

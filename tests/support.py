@@ -263,6 +263,10 @@ SPIED = {
     "leaves written": ("daskls.graph.gather", "write_leaves", "written bundle"),
     "centers written": ("daskls.graph.neighborhoods", "write_bundle", "written bundle"),
     "search": ("daskls.graph.cover", "find_nearest", "search"),
+    "large": ("daskls.graph.sampling", "fit_large", "search"),
+    "draws written": ("daskls.graph.balls", "write_part", "part"),
+    "nearest written": ("daskls.graph.enrich", "write_part", "part"),
+    "sample written": ("daskls.graph.sampling", "write_bundle", "written bundle"),
 }
 
 
@@ -278,6 +282,8 @@ def call_name(kind, args, kwargs):
         return f"{args[4].leaf}-{args[4].cell}"
     if kind == "search":
         return len(args[0])
+    if kind == "part":
+        return f"{args[1]}/{args[2]}"
     return args[1]
 
 
@@ -316,11 +322,9 @@ def log(folder, stage, name):
 def maybe_kill(folder, stage):
     """Kill this process at its planned call; the plan is used up by whoever removes it first."""
     plan = folder / f"kill {stage}"
-    if not plan.exists():
-        return
-    if len(read_log(folder, stage)) < int(plan.read_text()):
-        return
     try:
+        if len(read_log(folder, stage)) < int(plan.read_text()):
+            return
         plan.unlink()
     except FileNotFoundError:
         return

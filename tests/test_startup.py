@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from samplings import small_local
 from support import checkers, small_svc
 
 import daskls
@@ -21,16 +22,21 @@ X, Y = checkers(400)
 
 # Modules that only training needs; `load` and `predict` leave them on disk.
 TRAINERS = {
+    "daskls.graph.balls",
     "daskls.graph.begin",
+    "daskls.graph.enrich",
     "daskls.graph.fit",
+    "daskls.graph.fit_sampling",
     "daskls.graph.lazy",
     "daskls.graph.neighborhoods",
     "daskls.graph.regroup",
     "daskls.graph.sample",
+    "daskls.graph.sampling",
     "daskls.graph.train",
     "daskls.kernels.hinge",
     "daskls.partition.grow",
     "daskls.solvers.cell",
+    "daskls.solvers.large",
     "daskls.solvers.neighborhood",
     "daskls.solvers.path",
     "daskls.solvers.search",
@@ -101,10 +107,20 @@ def test_prediction_neither_loads_nor_compiles_the_trainers(tmp_path, rows):
     assert {file.name.split(".")[0] for file in cache.rglob("*.nbi")} == {"route", "votes"}
 
 
+def test_a_model_on_a_sample_is_answered_without_its_trainer(tmp_path, rows):
+    model = small_local(radius_scale=0.5).fit(X, Y)
+    model.save(tmp_path / "model.zarr")
+    seen = run_python(LOAD_AND_PREDICT, tmp_path / "model.zarr", rows)
+    assert seen["labels"] == model.predict(X).tolist()
+    assert not TRAINERS & set(seen["modules"])
+    assert not {name for name in seen["modules"] if name.startswith("sklearn.svm")}
+
+
 def test_the_trainers_are_modules():
     # A renamed module would make the test above pass whatever is loaded.
     fit = (
         "import json, sys; import daskls.graph.fit_neighbors, daskls.graph.lazy, daskls.graph.fit; "
+        "import daskls.graph.fit_sampling; "
         "print(json.dumps(sorted(sys.modules)))"
     )
     assert set(run_python(fit)) >= TRAINERS

@@ -10,6 +10,7 @@ from daskls.estimators.falk import FalkSVC
 from daskls.estimators.inputs import params_from_json
 from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
 from daskls.estimators.landmark import LandmarkSVC
+from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
 from daskls.estimators.voronoi import VoronoiSVC
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader
@@ -19,7 +20,16 @@ __all__ = ["load"]
 
 ESTIMATORS: dict[str, type[LocalClassifier]] = {
     kind.__name__: kind
-    for kind in (VoronoiSVC, RandomChunkSVC, FalkSVC, KNNSVC, KernelKNNClassifier, LandmarkSVC)
+    for kind in (
+        VoronoiSVC,
+        RandomChunkSVC,
+        FalkSVC,
+        KNNSVC,
+        KernelKNNClassifier,
+        LandmarkSVC,
+        LocalSamplingSVC,
+        NeighborSamplingSVC,
+    )
 }
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,19 @@ from daskls.graph.scan import LabelScan, scan_labels
 from daskls.memory import TaskSizes
 from daskls.partition.grow import grow_tree
 from daskls.plan import Resources, SamplePlan, check_sample, plan_sample
-from daskls.records import FloatArray, Forest, IntArray, Partition
+from daskls.records import FloatArray, Forest, IntArray, Partition, SolverSpec
 from daskls.store.exchange import Exchange
 from daskls.store.files import no_space_is_store_error
 from daskls.store.layout import Root, read_partition, write_partition
 
-__all__ = ["Beginning", "begin_fit", "grow_trunks", "regroup_all", "scale_gamma"]
+__all__ = [
+    "Beginning",
+    "begin_fit",
+    "grow_trunks",
+    "regroup_all",
+    "resolved_spec",
+    "scale_gamma",
+]
 
 # Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
 # MemoryPlanError where a task would not fit.
@@ -129,6 +136,14 @@ def regroup_all(
     largest = int(leaf_rows.max())
     check(begun.sizes, scan.n_kept, largest, rows.block_rows, begun.resources, at="found")
     return partition, exchange, leaf_rows
+
+
+def resolved_spec(begun: Beginning) -> SolverSpec:
+    """Return the spec with scikit-learn's gamma "scale" where none is given."""
+    spec = begun.request.spec
+    if spec.gamma is not None or spec.kernel == "linear":
+        return spec
+    return replace(spec, gamma=(scale_gamma(begun),))
 
 
 def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:

@@ -10,11 +10,11 @@ from typing import Any
 import dask
 import numpy as np
 
-from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma
+from daskls.graph.begin import Beginning, begin_fit, regroup_all, resolved_spec
 from daskls.graph.cluster import compute
 from daskls.graph.cover import choose_centers
 from daskls.graph.fit import FitResult
-from daskls.graph.gather import RowsHandle, gather_rows, has_rows
+from daskls.graph.gather import RowsHandle, gather_rows, has_rows, rows_handle
 from daskls.graph.global_grid import global_errors
 from daskls.graph.identity import FitRequest
 from daskls.graph.neighborhoods import (
@@ -30,7 +30,6 @@ from daskls.plan import check_neighborhoods, group_open, plan_chunk
 from daskls.records import FloatArray, NeighborSpec, SolverSpec
 from daskls.store.centers import Centers
 from daskls.store.layout import Root
-from daskls.store.leaves import CACHE_NBYTES
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 from daskls.store.reader import write_center_index, write_row_index
 
@@ -88,7 +87,7 @@ def run_neighbor_fit(
     if neighbors.name == "falk":
         _fit_centers(begun, neighbors, clock, client)
     else:
-        gamma = _resolved(begun).gamma
+        gamma = resolved_spec(begun).gamma
         write_row_index(root, gamma[0] if gamma else None)
     _clean_up(root, neighbors)
     return FitResult(begun.fingerprint, clock.seconds)
@@ -108,21 +107,8 @@ def _capped(neighbors: NeighborSpec, n_rows: int) -> NeighborSpec:
     return replace(neighbors, n_neighbors=candidates, n_assigned=n_assigned)
 
 
-def _resolved(begun: Beginning) -> SolverSpec:
-    """Return the spec with scikit-learn's gamma "scale" where none is given."""
-    spec = begun.request.spec
-    if spec.gamma is not None or spec.kernel == "linear":
-        return spec
-    return replace(spec, gamma=(scale_gamma(begun),))
-
-
-def _handle(begun: Beginning) -> RowsHandle:
-    cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
-    return RowsHandle(str(begun.root.path), begun.fingerprint, cache)
-
-
 def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, client: Any) -> None:
-    root, handle = begun.root, _handle(begun)
+    root, handle = begun.root, rows_handle(begun)
     chosen = _select(begun, neighbors, handle, clock, client)
     k = chosen.n_neighbors
     centers = choose_centers(
@@ -166,7 +152,7 @@ def _select(
     begun: Beginning, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
 ) -> Selected:
     """Return k, C and the width: as given, or as the rows drawn for it say."""
-    resolved = _resolved(begun) if neighbors.percentiles is None else begun.request.spec
+    resolved = resolved_spec(begun) if neighbors.percentiles is None else begun.request.spec
     if neighbors.selection not in ("local", "grid"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
     spec = replace(resolved, search="full")

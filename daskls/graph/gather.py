@@ -28,7 +28,7 @@ from daskls.store.leaves import (
 )
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 
-__all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows"]
+__all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows", "rows_handle"]
 
 # Leaves are gathered until a task holds about this much.
 BUNDLE_NBYTES = 32 << 20
@@ -117,6 +117,12 @@ def has_rows(begun: Beginning) -> bool:
     """Whether the store holds all rows, gathered."""
     group = begun.root.find_group("leaves")
     return group is not None and bool(group.attrs.get("complete", False))
+
+
+def rows_handle(begun: Beginning) -> RowsHandle:
+    """Return what tasks open the gathered rows by."""
+    cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
+    return RowsHandle(str(begun.root.path), begun.fingerprint, cache)
 
 
 def gather_rows(

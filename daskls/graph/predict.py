@@ -23,13 +23,23 @@ from daskls.store.arrays import ArrayHandle, create_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
-__all__ = ["SUPER_NBYTES", "predict_block", "predict_lazily", "predict_to_zarr", "score_rows"]
+__all__ = [
+    "SUPER_NBYTES",
+    "predict_block",
+    "predict_lazily",
+    "predict_to_zarr",
+    "score_rows",
+    "slab_rows",
+]
 
 # A block of queries is evaluated against every cell it touches: the larger it is, the fewer times
 # the models are read. Chunks are merged up to about this size.
 SUPER_NBYTES = 64 << 20
-# Queries of one cell whose kernel values are held at once.
+# Queries of one cell whose kernel values are held at once: fewer of a model of many support rows,
+# whose values would be more than this; but no fewer than what a product is padded to.
 SLAB_ROWS = 1024
+SLAB_NBYTES = 64 << 20
+LEAST_SLAB_ROWS = 256
 # The methods that train, or vote, when they are asked.
 LAZY = ("knn", "knnsvm")
 
@@ -94,8 +104,14 @@ def _slabs(reader: ModelReader, cells: IntArray) -> Iterator[tuple[LocalModel, I
     touched, starts = np.unique(cells[order], return_index=True)
     groups = np.split(order, starts[1:])
     for model, rows in zip(reader.read_cells(touched), groups, strict=True):
-        for start in range(0, len(rows), SLAB_ROWS):
-            yield model, rows[start : start + SLAB_ROWS]
+        size = slab_rows(len(model.rows))
+        for start in range(0, len(rows), size):
+            yield model, rows[start : start + size]
+
+
+def slab_rows(n_support: int) -> int:
+    """Return how many queries are evaluated together by a model of so many support rows."""
+    return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
 
 
 def _tiles(cells: IntArray, n_classes: int) -> Iterator[slice | IntArray]:

@@ -14,10 +14,12 @@ from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
 
-__all__ = ["find_views", "home_order"]
+__all__ = ["find_views", "home_order", "one_leaf"]
 
 # Centers of a cell in which queries look for their nearest one.
 CELL_ROWS = 256
+# The methods of one model, which answers everywhere.
+ONE_MODEL = ("local-sampling", "cglq")
 
 
 def find_views(reader: ModelReader, X: FloatArray) -> list[IntArray]:
@@ -29,6 +31,8 @@ def find_views(reader: ModelReader, X: FloatArray) -> list[IntArray]:
     X : real array, shape (m, d)
     """
     method = reader.method
+    if method.get("name") in ONE_MODEL:
+        return [np.zeros(len(X), np.int64)]
     if method.get("name") != "falk":
         forest = reader.forest
         return [
@@ -90,10 +94,14 @@ def _centers_of(reader: ModelReader) -> Centers:
 @lru_cache(maxsize=8)
 def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, IntArray]:
     """Return the centers as a leaf that searches can read, and which center each row of it is."""
+    return one_leaf(*reader.centers)
+
+
+def one_leaf(X: FloatArray, numbers: IntArray) -> tuple[LeafRows, Regions, IntArray]:
+    """Return rows as a leaf that searches can read, its region, and which row each of it is."""
     # Here, so that a process which only predicts never loads the trainers.
     from daskls.partition.grow import grow_tree
 
-    X, numbers = reader.centers
     tree = grow_tree(X, CELL_ROWS, X.mean(axis=0, dtype=np.float64))
     of_cell = route_rows(tree, X)
     order = np.argsort(of_cell, kind="stable")

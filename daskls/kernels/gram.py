@@ -14,6 +14,8 @@ __all__ = ["apply_kernel", "base_block", "base_matrix", "centered"]
 
 # Rows per GEMM. A product's bits depend on its shape, so every block has this many, zero-padded.
 TILE_ROWS = 256
+# Columns per GEMM, so that its padded result stays small beside a model of many support rows.
+TILE_COLUMNS = 1 << 14
 # exp(-60) is 9e-27: far below float32's resolution of a sum of kernel values, and not subnormal.
 LOWEST_EXPONENT = -60.0
 
@@ -47,7 +49,9 @@ def base_block(A: FloatArray, B: FloatArray, name: str) -> FloatArray:
         stop = min(start + TILE_ROWS, m)
         padded[: stop - start] = A[start:stop]
         padded[stop - start :] = 0.0
-        base[start:stop] = (padded @ B.T)[: stop - start]
+        for first in range(0, B.shape[0], TILE_COLUMNS):
+            own = slice(first, first + TILE_COLUMNS)
+            base[start:stop, own] = (padded @ B[own].T)[: stop - start]
     if name == "rbf":
         base *= -2.0
         base += squared_norms(A)[:, None]

@@ -14,6 +14,7 @@ from daskls.records import FloatArray, IntArray
 __all__ = [
     "EMPTY",
     "bound_distances",
+    "mark_inside",
     "offer_rows",
     "polynomial_distance",
     "sort_heaps",
@@ -179,3 +180,31 @@ def sort_heaps(
         np.take_along_axis(values, order, axis=1) for values in (keys, numbers, places)
     )
     return keys, numbers, places
+
+
+@exact_jit
+def mark_inside(queries, limits, X, inside):
+    """Mark the rows whose squared distance to each query is at most the query's limit.
+
+    Sums feature by feature as `squared_distance` does, and stops where the limit is passed: sums
+    of squares never fall again.
+
+    Parameters
+    ----------
+    queries : float64 array, shape (q, d)
+    limits : float64 array, shape (q,). Squared radii.
+    X : real array, shape (m, d), C-contiguous
+    inside : bool array, shape (q, m). Overwritten.
+    """
+    for i in range(queries.shape[0]):
+        query = queries[i]
+        limit = limits[i]
+        for r in range(X.shape[0]):
+            row = X[r]
+            total = 0.0
+            for j in range(query.shape[0]):
+                step = query[j] - np.float64(row[j])
+                total += step * step
+                if total > limit:
+                    break
+            inside[i, r] = total <= limit

@@ -6,6 +6,7 @@
       partition/           what rows are regrouped by: sampled trees, chunks, or points (stage 1)
       bundles/<name>/      flat arrays of one bundle's cells; the folder appears whole (stage 3)
       index/               the finished trees, and the bundle of each cell (last)
+      sampling/<kind>/     what a fit on samples keeps between its tasks; deleted too
       exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
       input-<name>/        NumPy input, written so that all workers can read it; deleted too
 """

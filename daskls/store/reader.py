@@ -42,6 +42,7 @@ __all__ = [
     "write_center_index",
     "write_index",
     "write_row_index",
+    "write_single_index",
 ]
 
 
@@ -113,6 +114,27 @@ def write_row_index(root: Root, gamma: float | None) -> None:
         root.group.attrs["complete"] = True
 
 
+def write_single_index(
+    root: Root, bundle: tuple[int, int], gamma: float | None, summary: dict[str, Any]
+) -> None:
+    """Write which bundle's one cell is the model, and what was tried; then set the marker.
+
+    Parameters
+    ----------
+    root : Root
+    bundle : (int, int)
+    gamma : float, or None of a kernel without
+    summary : dict. JSON values: what was tried, and what was chosen.
+    """
+    with no_space_is_store_error(root.path):
+        group = root.replace_group("index")
+        write_array(group, "bundles", np.array([bundle], np.int64))
+        write_array(group, "first_cell", np.array([0, 1], np.int64))
+        group.attrs["gamma"] = gamma
+        group.attrs["summary"] = summary
+        root.group.attrs["complete"] = True
+
+
 class Report(np.recarray[Any, Any]):
     """A table of cells whose columns are attributes."""
 
@@ -179,8 +201,8 @@ class ModelReader:
         """
         if self._forest is None:
             raise StoreError(
-                f"The model at {self.path} is a {self.meta['estimator']}, which cuts space by "
-                "neighborhoods and has no partition tree."
+                f"The model at {self.path} is a {self.meta['estimator']}, which does not cut space "
+                "into cells and has no partition tree."
             )
         return self._forest
 
@@ -198,6 +220,12 @@ class ModelReader:
         if centers is None:
             return {}
         return {"n_rounds": centers.n_rounds, "n_searched": centers.n_searched}
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What a method of one model tried, and what it chose; empty for the others."""
+        values: Any = self.index.attrs.get("summary", {})
+        return dict(values)
 
     @cached_property
     def linear(self) -> LinearModel:

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from distributed import Client
 from falks import assert_same_falk, small_falk
+from samplings import assert_same_sampling, small_local, small_near
 from support import (
     Spies,
     assert_same_model,
@@ -15,7 +16,7 @@ from support import (
     start_cluster,
 )
 
-from daskls.graph import gather
+from daskls.graph import fit_sampling, gather
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +75,35 @@ def test_a_killed_worker_costs_one_task_of_neighborhoods(
         assert len(twice) == 1, twice
     assert not list(tmp_path.glob("m/exchange-*"))
     assert not list(tmp_path.glob("m/**/.*"))
+
+
+@pytest.mark.parametrize(
+    ("make", "work", "at"),
+    [
+        (small_local, "large", 3),
+        (small_local, "draws written", 9),
+        (small_local, "sample written", 2),
+        (small_near, "nearest written", 3),
+        (small_near, "sample written", 2),
+    ],
+)
+def test_a_killed_worker_costs_one_task_of_samples(
+    make, work, at, spied_client, data, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", 100)
+    monkeypatch.setattr(fit_sampling, "TASKS_PER_SLOT", 4)
+    reference = make(store=tmp_path / "a").fit(*data)
+    plan_kill(tmp_path, work, at)
+    model = make(client=spied_client, store=tmp_path / "m").fit(*data)
+    assert read_log(tmp_path, "killed") == [work]
+    assert_same_sampling(reference, model)
+    written = [c for kind in ("draws", "nearest", "sample") for c in calls_of(tmp_path, kind)]
+    twice = [name for name, n in Counter(written).items() if n > 1]
+    assert len(twice) == (work != "large"), twice
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["bundles", "index", "zarr.json"]
+    assert not list(tmp_path.glob("m/**/.*"))
+
+
+def calls_of(folder, kind):
+    """Return the names of what was written, told apart from other kinds."""
+    return [f"{kind} {name}" for name in read_log(folder, f"{kind} written")]

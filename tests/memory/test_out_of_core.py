@@ -13,7 +13,13 @@ from sklearn.base import clone
 from support import MIB, checkers, peak, reset_peak, small_svc, start_cluster
 from zarr.storage import _local
 
-from daskls import KernelKNNClassifier, LandmarkSVC, RandomChunkSVC
+from daskls import (
+    KernelKNNClassifier,
+    LandmarkSVC,
+    LocalSamplingSVC,
+    NeighborSamplingSVC,
+    RandomChunkSVC,
+)
 from daskls.graph import rows
 
 LIMIT = 512 * MIB
@@ -139,6 +145,29 @@ def test_no_process_holds_a_quarter_of_X_in_other_cuts(estimator, every, paths, 
     assert estimator.fit_report_.n_rows.sum() == weights.sum()
     rows = zarr.open_array(X)[:CHUNK_ROWS]
     assert (estimator.predict(rows) != zarr.open_array(y)[:CHUNK_ROWS]).mean() < 0.01
+
+
+SAMPLED = {"C": 1.0, "gamma": 1e-3, "random_state": 0}
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "model",
+    [
+        LocalSamplingSVC(0.01, n_subsamples=4, radius_scale=0.5, **SAMPLED),
+        NeighborSamplingSVC(0.002, n_neighbors=1, **SAMPLED),
+    ],
+    ids=["balls", "neighbors"],
+)
+def test_no_process_holds_a_quarter_of_X_for_a_sample(model, paths, client, tmp_path):
+    X, y, nbytes = paths
+    n_rows = N_CHUNKS * CHUNK_ROWS
+    with Watch(client, nbytes):
+        model.set_params(store=tmp_path / "m").fit(X, y)
+    assert 0 < model.path_.n_rows.max() < n_rows / 20
+    rows = zarr.open_array(X)[:: CHUNK_ROWS // 4 + 1]
+    labels = zarr.open_array(y)[:: CHUNK_ROWS // 4 + 1]
+    assert (model.predict(rows) != labels).mean() < 0.01
 
 
 @pytest.mark.parametrize(("with_weights", "n_partitions"), [(False, 1), (True, 1), (False, 3)])

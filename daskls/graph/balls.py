@@ -1,0 +1,191 @@
+"""Steps (iii) and (iv) of local sampling: the radius of each support row, rows of the balls."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskls.errors import MemoryPlanError
+from daskls.graph.cluster import free_nbytes, one_blas_thread
+from daskls.graph.sampling import SUPPORT, SamplingJob, as_arrays, join_rows
+from daskls.graph.views import one_leaf
+from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
+from daskls.neighbors.search import find_nearest
+from daskls.partition.subsamples import ball_keys
+from daskls.records import FloatArray, IntArray, LeafRows
+from daskls.store.parts import has_part, read_part, read_rows, write_part
+
+__all__ = [
+    "BallJob",
+    "Pairs",
+    "ball_quotas",
+    "draw_balls",
+    "draws_of",
+    "join_support",
+    "measure_radii",
+    "merge_draws",
+    "positive_radii",
+]
+
+# Kinds of parts: all support rows of the subsamples, their radii.
+INITIAL, RADII = "initial", "radii"
+# Pairs of a ball and a row that wait before those beyond a ball's quota are dropped.
+WAITING_PAIRS = 1 << 16
+# What a pair holds, sorted and gathered once more.
+PAIR_NBYTES = 80
+
+
+def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
+    """Write the support rows of all subsamples together, in the order of their numbers."""
+    if has_part(job.root, INITIAL, 0, 0):
+        return
+    rows = join_rows([read_rows(job.root, SUPPORT, *tile) for tile in tiles])
+    places = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
+    order = np.argsort(rows.numbers)
+    joined = {**as_arrays(rows.take(order)), "places": np.concatenate(places)[order]}
+    write_part(job.root, INITIAL, 0, 0, joined)
+
+
+def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> FloatArray:
+    """Return the distance of some support rows to their k-th nearest among all of them."""
+    rows = read_rows(job.root, INITIAL, 0, 0)
+    with one_blas_thread():
+        leaf, region, _ = one_leaf(rows.X, rows.numbers)
+        # A row is at distance 0 of itself: the one after its k nearest is the k-th other.
+        found = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
+    radii: FloatArray = np.sqrt(found.distances[:, n_neighbors])
+    return radii
+
+
+def positive_radii(radii: FloatArray) -> FloatArray:
+    """Return the radii with the smallest positive one in the place of 0.
+
+    If all are 0 they stay: every ball is then its center's copies.
+
+    >>> positive_radii(np.array([0.0, 3.0, 2.0])).tolist()
+    [2.0, 3.0, 2.0]
+    """
+    positive = radii[radii > 0]
+    return np.where(radii > 0, radii, positive.min()) if len(positive) else radii
+
+
+def ball_quotas(radii: FloatArray, n_others: int) -> IntArray:
+    """Return how many rows each ball may give: a share of all, inverse to its own radius.
+
+    >>> ball_quotas(np.array([1.0, 1.0, 2.0]), 100).tolist()
+    [40, 40, 20]
+    """
+    inverse = 1.0 / radii if radii.all() else np.ones(len(radii))
+    # A share that should be whole may fall just short of it.
+    quotas: IntArray = np.floor(inverse / inverse.sum() * n_others + 1e-9).astype(np.int64)
+    return quotas
+
+
+@dataclass(frozen=True)
+class BallJob:
+    """What the drawing of one step needs: the step's number and the radius of all balls."""
+
+    own: SamplingJob
+    step: int
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Rows in balls: which ball, the key it draws the row by, the row's number and place."""
+
+    balls: IntArray
+    keys: IntArray
+    numbers: IntArray
+    places: IntArray
+
+    def __len__(self) -> int:
+        return len(self.balls)
+
+    def take(self, which: IntArray) -> "Pairs":
+        """Return some of the pairs."""
+        return Pairs(self.balls[which], self.keys[which], self.numbers[which], self.places[which])
+
+
+def join_pairs(parts: Sequence[Pairs], quotas: IntArray) -> Pairs:
+    """Return the pairs that no smaller key displaces: of each ball as many as its quota."""
+    names = ("balls", "keys", "numbers", "places")
+    kinds = (np.int64, np.uint64, np.int64, np.int64)
+    joined = Pairs(
+        *(
+            np.concatenate([np.empty(0, kind), *(getattr(p, name) for p in parts)])
+            for name, kind in zip(names, kinds, strict=True)
+        )
+    )
+    return joined.take(keep_smallest(joined.balls, joined.keys, quotas))
+
+
+def draws_of(step: int) -> str:
+    """Return the kind of the parts that hold a step's draws."""
+    return f"draws-{step:03d}"
+
+
+def draw_balls(leaves: tuple[int, int], job: BallJob) -> None:
+    """Write the rows of some leaves that balls may draw: those of each ball's smallest keys.
+
+    Leaves that no ball reaches are not read. A retry finds the part and returns.
+    """
+    own, kind = job.own, draws_of(job.step)
+    if has_part(own.root, kind, *leaves):
+        return
+    reader = own.handle.open()
+    support = read_rows(own.root, INITIAL, 0, 0)
+    radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
+    quotas = ball_quotas(radii, own.draws.n_others)
+    centers = support.X.astype(np.float64)
+    kept = [join_pairs([], quotas)]
+    n_waiting = 0
+    for leaf in range(leaves[0], leaves[1] + 1):
+        balls = near_balls(centers, job.radius, reader.regions, leaf)
+        balls = balls[quotas[balls] > 0]
+        if not len(balls):
+            continue
+        rows = _others(reader.read_leaf(leaf), own)
+        for of_ball, row in find_inside(centers, job.radius, balls, rows):
+            keys = ball_keys(rows.numbers[row], support.numbers[of_ball], own.draws.seed)
+            kept.append(Pairs(of_ball, keys, rows.numbers[row], rows.places[row]))
+            n_waiting += len(row)
+            # No fewer than are kept, or most of the time would go into sorting these again.
+            if n_waiting > max(WAITING_PAIRS, len(kept[0])):
+                kept, n_waiting = [join_pairs(kept, quotas)], 0
+    pairs = join_pairs(kept, quotas)
+    write_part(own.root, kind, *leaves, vars(pairs))
+
+
+def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
+    """Return the rows of a leaf that are in no subsample and do not validate."""
+    return leaf.only(job.draws.shuffled(leaf.numbers) >= job.draws.n_reserved)
+
+
+def merge_draws(
+    step: int, tiles: Sequence[tuple[int, int]], job: SamplingJob
+) -> tuple[IntArray, IntArray]:
+    """Return numbers and places of the sample: the support rows and all that the balls draw.
+
+    Both are in the order of numbers.
+
+    Raises
+    ------
+    MemoryPlanError : when the client cannot hold what the balls draw
+    """
+    initial = read_part(job.root, INITIAL, 0, 0, ("numbers", "places"))
+    radii = read_part(job.root, RADII, 0, 0, ("radii",))["radii"]
+    quotas = ball_quotas(radii, job.draws.n_others)
+    pairs = join_pairs([], quotas)
+    names = ("balls", "keys", "numbers", "places")
+    for tile in tiles:
+        own = Pairs(**read_part(job.root, draws_of(step), *tile, names))
+        needed, free = PAIR_NBYTES * (len(pairs) + len(own)), free_nbytes()
+        if needed > free:
+            raise MemoryPlanError(
+                f"Merging what {len(quotas)} balls draw needs {needed >> 20} MiB on the client "
+                f"but {free >> 20} MiB are free; lower radius_scale, or sample_fraction."
+            )
+        pairs = join_pairs([pairs, own], quotas)
+    numbers, first = np.unique(np.r_[initial["numbers"], pairs.numbers], return_index=True)
+    return numbers, np.r_[initial["places"], pairs.places][first]

@@ -1,0 +1,111 @@
+"""One SVM on rows of any number, by scikit-learn's SVC: no matrix of all rows is held."""
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.solvers.rows import LocalRows
+
+__all__ = ["fit_large"]
+
+# As in libsvm: beyond so many steps, or so many a row, a solve is given up.
+MAX_STEPS = 10_000_000
+STEPS_PER_ROW = 100
+MIB = 1 << 20
+# What a cache below costs in time is more than it saves in memory.
+MIN_CACHE_NBYTES = 8 * MIB
+
+
+def fit_large(
+    X: FloatArray,
+    codes: IntArray,
+    weights: FloatArray,
+    spec: SolverSpec,
+    report: CellReport,
+    cache_nbytes: int,
+) -> tuple[LocalModel, IntArray]:
+    """Train one SVM and lay it out as a local model.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d). Their order decides bits, so it should be that of row numbers.
+    codes : int array, shape (m,)
+    weights : float64 array, shape (m,), > 0. They multiply C.
+    spec : SolverSpec of one C and one gamma. Its tol is libsvm's: the largest violation of the
+        optimality conditions.
+    report : CellReport. Carries the cell's number; the rest is filled in.
+    cache_nbytes : int. Of kernel values; changes the time only.
+
+    Returns
+    -------
+    model : LocalModel. A constant where one class is present, or all rows are equal.
+    support : int64 array, increasing. The support rows; none of a constant.
+
+    Notes
+    -----
+    Kernels are taken around the rows' mean, for "poly" around the origin. One-vs-one.
+    """
+    own = LocalRows.of(X, codes, weights, spec, at_origin=spec.kernel == "poly")
+    report = own.described(report)
+    if len(own.classes) == 1 or (X[0] == X).all():
+        return own.constant(report), np.empty(0, np.int64)
+    kernel = KernelSpec(spec.kernel, spec.gamma[0] if spec.gamma else 1.0, spec.degree, spec.coef0)
+    cost = float((spec.C or (1.0,))[0])
+    svc, most = _train(own, kernel, cost, spec.tol, cache_nbytes)
+    # scikit-learn's values of more than two classes speak for the first class of a pair.
+    sign = 1.0 if len(own.classes) == 2 else -1.0
+    steps = np.atleast_1d(svc.n_iter_)
+    report = replace(
+        report,
+        C=cost,
+        gamma=kernel.gamma,
+        n_steps=int(steps.sum()),
+        n_at_limit=int((steps >= most).sum()),
+        n_support=len(svc.support_),
+        n_trained=len(svc.intercept_),
+        seconds=time.perf_counter() - own.started,
+    )
+    model = LocalModel(
+        center=own.center,
+        rows=own.rows[svc.support_],
+        coef=np.ascontiguousarray(sign * svc.dual_coef_, np.float32),
+        classes=own.classes.astype(np.int32),
+        class_ptr=np.r_[0, np.cumsum(svc.n_support_)].astype(np.int64),
+        intercepts=sign * svc.intercept_,
+        kernel=kernel,
+        report=report,
+    )
+    return model, np.sort(svc.support_).astype(np.int64)
+
+
+def _train(
+    own: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int
+) -> tuple[Any, int]:
+    """Return the trained SVC, and the most steps that each of its solves had."""
+    # Here, so that a process which only predicts never loads it.
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import SVC
+
+    m = len(own.rows)
+    most = max(MAX_STEPS, STEPS_PER_ROW * m)
+    svc = SVC(
+        C=cost,
+        kernel=kernel.name,
+        gamma=kernel.gamma,
+        degree=kernel.degree,
+        coef0=kernel.coef0,
+        tol=tol,
+        # More than all kernel values there are is never used.
+        cache_size=max(min(cache_nbytes, 4 * m * m + MIB), MIN_CACHE_NBYTES) / MIB,
+        max_iter=most,
+    )
+    codes = own.classes[own.present]
+    with warnings.catch_warnings():
+        # Counted in the report, from which the estimator warns.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svc.fit(own.rows.astype(np.float64), codes, own.weights)
+    return svc, most

@@ -1,0 +1,79 @@
+"""What a fit keeps between its tasks and needs no longer than itself: small arrays, part by part.
+
+``sampling/<kind>/<first>-<last>`` is a file of named arrays; it appears whole, so that it is its
+own marker. All of it goes when the model is finished.
+"""
+
+import shutil
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.records import FloatArray
+from daskls.store.exchange import Rows
+from daskls.store.files import replace_file
+from daskls.store.models import bundle_path, finished_bundles
+
+__all__ = ["find_parts", "has_part", "read_part", "read_rows", "remove_parts", "write_part"]
+
+FOLDER = "sampling"
+ROW_ARRAYS = ("X", "codes", "weights", "numbers")
+
+
+def kind_path(kind: str) -> str:
+    """Return the folder of a kind of parts, as the functions on bundles name it."""
+    return f"{FOLDER}/{kind}"
+
+
+def find_parts(root: Path, kind: str) -> list[tuple[int, int]]:
+    """Return (first, last) of every part on disk, in order."""
+    return finished_bundles(root, kind_path(kind))
+
+
+def has_part(root: Path, kind: str, first: int, last: int) -> bool:
+    """Whether a part is on disk."""
+    return bundle_path(root, first, last, kind_path(kind)).exists()
+
+
+def write_part(
+    root: Path, kind: str, first: int, last: int, arrays: Mapping[str, FloatArray]
+) -> None:
+    """Write named arrays; the file appears whole."""
+    target = bundle_path(root, first, last, kind_path(kind))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replace_file(target) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def read_part(
+    root: Path, kind: str, first: int, last: int, names: Iterable[str]
+) -> dict[str, FloatArray]:
+    """Read some of a part's arrays.
+
+    Raises
+    ------
+    StoreError : when it is missing or damaged
+    """
+    path = bundle_path(root, first, last, kind_path(kind))
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise StoreError(
+            f"The fit's file {path} is missing or damaged ({error}). Remove it, then call fit "
+            "again on the same store: only what is missing is done."
+        ) from error
+
+
+def read_rows(root: Path, kind: str, first: int, last: int) -> Rows:
+    """Read a part that was written with the arrays of `Rows`."""
+    found = read_part(root, kind, first, last, ROW_ARRAYS)
+    return Rows(*(found[name] for name in ROW_ARRAYS))
+
+
+def remove_parts(root: Path) -> None:
+    """Remove all parts of all kinds."""
+    shutil.rmtree(root / FOLDER, ignore_errors=True)

@@ -1,0 +1,520 @@
+"""LocalSamplingSVC and NeighborSamplingSVC: the papers' steps, one model, resumed fits, errors."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+from samplings import (
+    SlowSampling,
+    assert_same_sampling,
+    sampling_bits,
+    small_local,
+    small_near,
+)
+from sklearn.svm import SVC
+from support import Calls, checkers, path_of
+
+import daskls
+from daskls import DataError, MemoryPlanError, ParameterError
+from daskls.graph import balls, begin, enrich, fit_sampling, gather, predict, sampling
+from daskls.kernels import gram
+from daskls.plan import Resources
+from daskls.store.parts import read_part
+from daskls.store.reader import ModelReader
+
+N = 1500
+QUERIES = np.random.default_rng(7).random((300, 2))
+BOTH = {"local": small_local, "near": small_near}
+
+
+@pytest.fixture
+def kept_parts(monkeypatch):
+    """Keep what a fit removes at its end."""
+    monkeypatch.setattr(fit_sampling, "remove_parts", lambda root: None)
+
+
+def sample_of(model, step):
+    """Return the row numbers that a step trained on."""
+    return read_part(path_of(model), sampling.SAMPLES, step, step, ("numbers",))["numbers"]
+
+
+def check_answers(model, svc, center):
+    """The model answers as the slow SVC; its coefficients are float32."""
+    expected = svc.decision_function(QUERIES - center)
+    np.testing.assert_allclose(model.decision_function(QUERIES), expected, atol=1e-4)
+
+
+# The papers' steps
+
+
+@pytest.mark.parametrize("n_subsamples", [1, 4])
+@pytest.mark.parametrize("with_copies", [False, True])
+def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, kept_parts):
+    X, y = checkers(N, seed=3)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
+    if with_copies:
+        X[200:900] = X[100:120].repeat(35, axis=0)
+    slow = SlowSampling(X, y, 0.2, n_subsamples, 10.0, 20.0, 0, weights)
+    model = small_local(n_subsamples=n_subsamples, radius_scale=0.7).fit(X, y, weights)
+    sample, quotas, counts = slow.sample_of_balls(0.7)
+    # Some balls hold more than they may give, some less, so that both ends of the rule count.
+    assert (counts > quotas).any()
+    assert (counts < quotas).any()
+    np.testing.assert_array_equal(sample_of(model, 0), sample)
+    svc, center = slow.train(sample)
+    check_answers(model, svc, center)
+    assert model.n_initial_support_ == len(slow.support_of_subsamples())
+    (row,) = model.path_
+    assert (row.radius_scale, row.n_rows) == (0.7, len(sample))
+    assert row.n_support == len(svc.support_) == model.fit_report_.n_support[0]
+    assert row.validation_error == pytest.approx(slow.error(svc, center), abs=1e-9)
+    assert model.radius_scale_ == 0.7
+
+
+def test_rounds_are_those_of_procedure_cglq(kept_parts):
+    X, y = checkers(N, seed=3)
+    X[200:300] = X[100:110].repeat(10, axis=0)
+    slow = SlowSampling(X, y, 0.1, 1, 10.0, 20.0, 0)
+    model = small_near().fit(X, y)
+    path = model.path_
+    assert len(path) > 2
+    best = int(path.validation_error.argmin())
+    for row, (sample, svc, center) in zip(path, slow.rounds(3, len(path)), strict=True):
+        np.testing.assert_array_equal(sample_of(model, row["round"]), sample)
+        assert (row.n_rows, row.n_support) == (len(sample), len(svc.support_))
+        assert row.validation_error == pytest.approx(slow.error(svc, center), abs=1e-9)
+        if row["round"] == best:
+            check_answers(model, svc, center)
+    assert model.n_initial_support_ == path.n_support[0]
+
+
+def test_the_radius_grows_while_the_error_falls():
+    X, y = checkers(N)
+    path = small_local().fit(X, y).path_
+    assert len(path) > 2
+    # Steps whose balls hold no new row are passed over.
+    np.testing.assert_allclose(np.round(path.radius_scale * 10) / 10, path.radius_scale)
+    assert (np.diff(path.radius_scale) > 0).all()
+    assert (np.diff(path.validation_error[:-1]) < 0).all()
+    assert path.validation_error[-1] >= path.validation_error[-2] or path.radius_scale[-1] == 2.0
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3])
+def test_a_given_radius_is_one_point_of_the_search(scale):
+    X, y = checkers(N)
+    searched = small_local().fit(X, y).path_
+    given = small_local(radius_scale=scale).fit(X, y).path_
+    names = [name for name in given.dtype.names if name != "seconds"]
+    same = searched[searched.radius_scale == scale][names]
+    assert same.tolist() == given[names].tolist()
+
+
+def test_the_smallest_error_wins_and_the_first_of_equal_ones():
+    X, y = checkers(N)
+    for make in BOTH.values():
+        model = make().fit(X, y)
+        path, report = model.path_, model.fit_report_
+        best = path[path.validation_error.argmin()]
+        assert report.validation_error[0] == best.validation_error
+        assert (report.n_rows[0], report.n_support[0]) == (best.n_rows, best.n_support)
+    assert small_local().fit(X, y).radius_scale_ in path_values(small_local().fit(X, y))
+
+
+def path_values(model):
+    return model.path_.radius_scale.tolist()
+
+
+def test_rows_that_validate_are_in_no_model(kept_parts):
+    X, y = checkers(N)
+    for make, size in ((small_local, 300), (small_near, 150)):
+        model = make().fit(X, y)
+        slow = SlowSampling(X, y, size / N, 1, 10.0, 20.0, 0)
+        assert len(slow.validation) == 150
+        n_steps = len(model.path_)
+        for step in range(n_steps):
+            assert not set(sample_of(model, step).tolist()) & set(slow.validation)
+
+
+def test_all_rows_in_one_subsample_are_the_usual_svm():
+    X, y = checkers(400)
+    model = small_local(1.0, n_subsamples=1, radius_scale=0.1).fit(X, y)
+    slow = SlowSampling(X, y, 0.9, 1, 10.0, 20.0, 0)
+    svc, center = slow.train(np.array(slow.support_of_subsamples()))
+    check_answers(model, svc, center)
+    # The SVM of the support rows alone is that of all rows.
+    whole, mean = slow.train(np.sort(slow.order[: slow.size]))
+    np.testing.assert_allclose(
+        model.decision_function(QUERIES), whole.decision_function(QUERIES - mean), atol=0.05
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_kernels_and_several_classes(make, kernel):
+    X, _ = checkers(N)
+    # Three stripes, which every kernel can tell apart.
+    labels = np.array(["c", "a", "b"])[(X.sum(axis=1) * 1.5).astype(int)]
+    model = make(kernel=kernel, gamma=None).fit(X, labels)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    svc = SVC(C=10.0, kernel=kernel).fit(X, labels)
+    assert model.score(X, labels) > svc.score(X, labels) - 0.03
+    gamma = 1.0 if kernel == "linear" else 1.0 / (2 * X.var())
+    assert model.fit_report_.gamma[0] == pytest.approx(gamma)
+    assert model.decision_function(QUERIES).shape == (300, 3)
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_class_weights_are_weights_of_rows(make):
+    X, y = checkers(N)
+    by_class = make(class_weight={0: 3.0, 1: 0.5}).fit(X, y)
+    by_row = make().fit(X, y, sample_weight=np.array([3.0, 0.5])[y])
+    np.testing.assert_array_equal(
+        by_class.decision_function(QUERIES), by_row.decision_function(QUERIES)
+    )
+    plain = make().fit(X, y)
+    assert (by_row.predict(QUERIES) == 0).sum() > (plain.predict(QUERIES) == 0).sum()
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_rows_of_weight_0_are_as_if_they_were_not_there(make):
+    X, y = checkers(N)
+    weights = np.ones(N)
+    weights[::3] = 0
+    weighted = make().fit(X, y, sample_weight=weights)
+    fewer = make().fit(X[weights > 0], y[weights > 0])
+    np.testing.assert_array_equal(
+        weighted.decision_function(QUERIES), fewer.decision_function(QUERIES)
+    )
+
+
+# One seed, one model
+
+CHUNKINGS = ((N,), (400, 1, 1099), (100,) * 15)
+
+
+@pytest.mark.parametrize(
+    ("make", "params"),
+    [
+        (small_local, {}),
+        (small_local, {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5}),
+        (small_near, {}),
+    ],
+)
+def test_chunks_workers_and_memory_leave_no_trace(
+    make, params, one_worker, two_workers, set_block_nbytes, monkeypatch
+):
+    X, y = checkers(N)
+    set_block_nbytes(1)
+    monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", 100)
+    bits, groups = None, set()
+    draw = fit_sampling.Search.draw
+
+    def counted(self):
+        draw(self)
+        groups.add(len(self.drawn))
+
+    monkeypatch.setattr(fit_sampling.Search, "draw", counted)
+    places = ("threads", one_worker, two_workers)
+    tasks = (1, 3, 16)
+    for where, chunks, per_slot in zip(places, CHUNKINGS, tasks, strict=True):
+        monkeypatch.setattr(fit_sampling, "TASKS_PER_SLOT", per_slot)
+        monkeypatch.setattr(gather, "BUNDLE_NBYTES", 1 << (25 - per_slot))
+        client = None if where == "threads" else Client(where, set_as_default=False)
+        data = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
+        model = make(client=client, **params).fit(*data)
+        found = {**sampling_bits(model), "scores": model.decision_function(QUERIES).tobytes()}
+        bits = bits or found
+        assert_same_sampling(bits, found)
+        if client is not None:
+            client.close()
+    assert len(groups) > 1, "all runs grouped the leaves alike"
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_leaves_leave_no_trace(make, monkeypatch):
+    X, y = checkers(N)
+    X[200:300] = X[100]
+    reference = make().fit(X, y)
+    for leaf_rows in (30, 400):
+        monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", leaf_rows)
+        model = make().fit(X, y)
+        a, b = (sampling_bits(m) for m in (reference, model))
+        assert [name for name in a if a[name] != b[name]] == ["fingerprint"]
+
+
+def test_the_cut_of_waiting_pairs_leaves_no_trace(monkeypatch):
+    X, y = checkers(N)
+    reference = small_local().fit(X, y)
+    monkeypatch.setattr(balls, "WAITING_PAIRS", 20)
+    monkeypatch.setattr("daskls.neighbors.balls.MARKED_PAIRS", 30)
+    assert_same_sampling(reference, small_local().fit(X, y))
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_prediction_chunks_leave_no_trace(make, monkeypatch):
+    X, y = checkers(N, n_classes=3)
+    model = make().fit(X, y)
+    whole = model.decision_function(QUERIES)
+    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
+    monkeypatch.setattr(predict, "SLAB_NBYTES", 1)
+    monkeypatch.setattr(predict, "LEAST_SLAB_ROWS", 7)
+    for chunks in [(300,), (1, 298, 1), (50,) * 6]:
+        lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
+        assert lazy.compute().tobytes() == whole.tobytes()
+
+
+def test_a_product_in_several_columns_is_the_same_answer(monkeypatch):
+    X, y = checkers(N)
+    model = small_local().fit(X, y)
+    assert model.fit_report_.n_support[0] > 100
+    whole = model.decision_function(QUERIES)
+    monkeypatch.setattr(gram, "TILE_COLUMNS", 60)
+    np.testing.assert_allclose(model.decision_function(QUERIES), whole, rtol=1e-10, atol=1e-10)
+
+
+def test_another_seed_gives_another_sample(kept_parts):
+    X, y = checkers(N)
+    a, b = (small_local(random_state=seed, radius_scale=0.5).fit(X, y) for seed in (0, 1))
+    assert set(sample_of(a, 0).tolist()) != set(sample_of(b, 0).tolist())
+
+
+# What is kept, and what goes
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_a_saved_model_is_the_model(make, tmp_path):
+    X, y = checkers(N)
+    model = make(store=tmp_path / "store").fit(X, y)
+    assert sorted(p.name for p in (tmp_path / "store").iterdir()) == [
+        "bundles",
+        "index",
+        "zarr.json",
+    ]
+    assert len(list((tmp_path / "store" / "bundles").iterdir())) == 1
+    model.save(tmp_path / "model.zarr")
+    loaded = daskls.load(tmp_path / "model.zarr")
+    assert type(loaded) is type(model)
+    assert loaded.path_.tolist() == model.path_.tolist()
+    assert loaded.n_initial_support_ == model.n_initial_support_
+    assert loaded.n_cells_ == 1
+    np.testing.assert_array_equal(
+        loaded.decision_function(QUERIES), model.decision_function(QUERIES)
+    )
+    # A second fit on the store finds the model.
+    calls = make(store=tmp_path / "store").fit(X, y)
+    assert set(calls.stage_s_) == {"sample"}
+
+
+@pytest.mark.parametrize(
+    ("make", "where", "at", "name"),
+    [
+        (small_local, sampling, 2, "write_bundle"),
+        (small_local, balls, 3, "write_part"),
+        (small_near, sampling, 2, "write_bundle"),
+        (small_near, enrich, 3, "write_part"),
+    ],
+)
+def test_a_fit_that_was_stopped_goes_on(make, where, at, name, tmp_path, monkeypatch):
+    X, y = checkers(N)
+    reference = make().fit(X, y)
+    original, n_calls = getattr(where, name), []
+
+    def stopped(*args):
+        n_calls.append(1)
+        if len(n_calls) > at:
+            raise RuntimeError("stopped")
+        return original(*args)
+
+    with dask.config.set(scheduler="sync"):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, stopped)
+            with pytest.raises(RuntimeError, match="stopped"):
+                make(store=tmp_path / "m").fit(X, y)
+        trained = {p.name for p in (tmp_path / "m" / "bundles").glob("0*")}
+        drawn = Calls(monkeypatch, sampling, "draw_rows")
+        subsamples = Calls(monkeypatch, fit_sampling, "fit_subsamples")
+        gathered = Calls(monkeypatch, gather, "gather_bundle")
+        large = Calls(monkeypatch, sampling, "fit_large")
+        model = make(store=tmp_path / "m").fit(X, y)
+    assert_same_sampling(reference, model)
+    assert (len(drawn), len(gathered)) == (0, 0)
+    if make is small_near or name == "write_bundle":
+        assert len(subsamples) == 0
+        assert len(large) == len(model.path_) - len(trained)
+        assert len(trained) >= 1
+
+
+def test_steps_are_seen_from_the_store():
+    X, y = checkers(N)
+    model = small_local().fit(X, y)
+    assert list(model.stage_s_) == ["sample", "regroup", "gather", "draw", "subsamples", "search"]
+    model = small_near().fit(X, y)
+    assert list(model.stage_s_) == ["sample", "regroup", "gather", "draw", "search"]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"sample_fraction": 0.0}, "sample_fraction"),
+        ({"sample_fraction": 1.5}, "sample_fraction"),
+        ({"n_subsamples": 0}, "n_subsamples"),
+        ({"radius_scale": 0.0}, "radius_scale"),
+        ({"radius_scale": -1.0}, "radius_scale"),
+        ({"C": [1.0, 2.0]}, "C has 2 candidates; give one value"),
+        ({"gamma": [1.0, 2.0]}, "gamma has 2 candidates; give one value"),
+        ({"kernel": "sigmoid"}, "kernel"),
+        (
+            {"n_subsamples": 200},
+            r"sample_fraction=0.2 of 900 rows, of which 90 validate, in n_subsamples=200 gives "
+            r"subsamples of 0 row\(s\).* lower n_subsamples, raise sample_fraction to 0.44",
+        ),
+    ],
+)
+def test_parameters_out_of_range_are_one_error(params, message, tmp_path):
+    X, y = checkers(900)
+    with pytest.raises((ParameterError, ValueError), match=message):
+        small_local(**params, store=tmp_path / "m").fit(X, y)
+    # Nothing was begun: the same store takes other parameters.
+    small_local(store=tmp_path / "m", radius_scale=0.5).fit(X, y)
+
+
+@pytest.mark.parametrize("params", [{"n_neighbors": 0}, {"n_neighbors": 2.5}, {"C": [1.0, 2.0]}])
+def test_parameters_of_cglq_out_of_range_are_one_error(params):
+    X, y = checkers(900)
+    with pytest.raises((ParameterError, ValueError), match=next(iter(params))):
+        small_near(**params).fit(X, y)
+
+
+def test_a_subsample_of_one_row_is_refused():
+    X, y = checkers(900)
+    with pytest.raises(ParameterError, match=r"subsamples of 1 row\(s\).*; raise sample_fraction"):
+        small_near(0.0015).fit(X, y)
+
+
+def rare_rows(n_rare):
+    """Return rows of which the first few, and no others, are of the second class."""
+    X = np.random.default_rng(0).random((N, 2))
+    return X, (np.arange(N) < n_rare).astype(int)
+
+
+def test_subsamples_of_one_class_are_one_error():
+    X, y = rare_rows(1)
+    with pytest.raises(
+        DataError, match=r"None of the n_subsamples=4 subsamples of 15 rows.*sample"
+    ):
+        small_local(0.04).fit(X, y)
+    with pytest.raises(DataError, match=r"round 0 \(a subsample of 30 rows.*Raise sample_fraction"):
+        small_near(0.02).fit(X, y)
+
+
+def test_a_subsample_of_one_class_is_passed_over():
+    X, y = rare_rows(12)
+    slow = SlowSampling(X, y, 0.2, 4, 10.0, 20.0, 0)
+    parts = [slow.order[i : i + slow.size] for i in range(0, slow.n_sampled, slow.size)]
+    with_both = [len(set(y[part].tolist())) > 1 for part in parts]
+    assert set(with_both) == {True, False}
+    model = small_local(radius_scale=0.5).fit(X, y)
+    assert model.n_initial_support_ == len(slow.support_of_subsamples())
+
+
+def test_equal_rows_are_told_apart_by_nothing():
+    X, y = np.full((200, 2), 0.3), np.repeat([0, 1], 100)
+    for make in BOTH.values():
+        with pytest.raises(DataError, match=r"rows\s+of two classes that differ"):
+            make().fit(X, y)
+
+
+def test_balls_of_radius_0_hold_copies_of_their_centers(kept_parts):
+    # Two spots, each of both classes: the nearest others of every support row are its copies.
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 300, axis=0)
+    rng = np.random.default_rng(0)
+    y = rng.random(600) < np.repeat([0.3, 0.7], 300)
+    model = small_local(0.3, n_subsamples=3).fit(X, y)
+    radii = read_part(path_of(model), balls.RADII, 0, 0, ("radii",))["radii"]
+    assert (radii == 0).all()
+    assert len(model.path_) == 1
+    assert model.path_.n_rows[0] > model.n_initial_support_
+    assert model.predict([[0.0, 0.0], [1.0, 1.0]]).tolist() == [False, True]
+
+
+def test_balls_without_rows_draw_none():
+    X, y = checkers(N)
+    model = small_local(radius_scale=1e-9).fit(X, y)
+    assert model.path_.n_rows.tolist() == [model.n_initial_support_]
+
+
+def test_the_search_passes_over_balls_without_rows():
+    # Far apart: the balls of the first steps hold nobody.
+    grid = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
+    y = (grid.sum(axis=1) > 38).astype(int)
+    model = small_local(0.3, gamma=0.05).fit(grid, y)
+    path = model.path_
+    assert path.radius_scale[0] == 0.1
+    assert path.n_rows[0] == model.n_initial_support_
+    assert len(path) > 1
+    assert path.radius_scale[1] > 0.25
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_nan_and_one_class_are_the_usual_errors(make):
+    X, y = checkers(300)
+    with pytest.raises(DataError, match="one class"):
+        make().fit(X, np.zeros(300, int))
+    X[41, 1] = np.nan
+    with pytest.raises(DataError, match="row 41"):
+        make().fit(X, y)
+
+
+def set_memory(monkeypatch, nbytes):
+    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, nbytes))
+
+
+def test_subsamples_that_fit_no_worker_are_refused_before_training(monkeypatch):
+    X, y = checkers(60_000)
+    set_memory(monkeypatch, 36 << 20)
+    trained = Calls(monkeypatch, sampling, "fit_large")
+    with pytest.raises(
+        MemoryPlanError,
+        match=r"A subsample of 54000 rows.*; raise n_subsamples or lower sample_fraction below 1",
+    ):
+        small_local(1.0, n_subsamples=1).fit(X, y)
+    with pytest.raises(MemoryPlanError, match=r"A subsample of 54000.*; lower sample_fraction"):
+        small_near(1.0).fit(X, y)
+    assert len(trained) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (small_local, r"sample of step 0 of \d+ rows.*; give radius_scale below 2, or lower"),
+        (small_near, r"sample of step [1-9] of \d+ rows.*; lower n_neighbors, or lower"),
+    ],
+    ids=BOTH,
+)
+def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, message, monkeypatch):
+    X, y = checkers(6000, noise=0.4)
+    kind = {"radius_scale": 2.0} if make is small_local else {"n_neighbors": 50}
+    make(0.05, **kind).fit(X, y)
+    set_memory(monkeypatch, 40 << 20)
+    with pytest.raises(MemoryPlanError, match=message):
+        make(0.05, **kind).fit(X, y)
+
+
+def test_reader_of_a_model_without_cells_has_no_summary(tmp_path):
+    X, y = checkers(300)
+    daskls.KernelKNNClassifier(3, store=tmp_path / "m").fit(X, y)
+    assert ModelReader(tmp_path / "m").summary == {}
+
+
+def test_few_rows():
+    X, y = checkers(12)
+    y[:6], y[6:] = 0, 1
+    X[6:] += 2
+    for make in BOTH.values():
+        params = {"n_subsamples": 1} if make is small_local else {}
+        model = make(0.9, **params).fit(X, y)
+        assert model.score(X, y) == 1.0

@@ -1,0 +1,46 @@
+"""Which rows are drawn for what."""
+
+import numpy as np
+import pytest
+
+from daskls.partition.subsamples import ball_keys, plan_draws
+
+
+@pytest.mark.parametrize(
+    ("n", "fraction", "n_subsamples", "size", "n_validation"),
+    [
+        (49_990, 0.02, 20, 49, 4999),
+        (1000, 0.29, 1, 290, 100),
+        (1_000_000, 0.02, 20, 1000, 10_000),
+        # What validates is left to it.
+        (100, 1.0, 3, 30, 10),
+        (5, 0.5, 1, 2, 1),
+        (5, 0.1, 2, 0, 1),
+    ],
+)
+def test_sizes(n, fraction, n_subsamples, size, n_validation):
+    draws = plan_draws(n, fraction, n_subsamples, 0)
+    assert (draws.subsample_rows, draws.n_validation) == (size, n_validation)
+    assert draws.n_sampled == size * n_subsamples
+    assert draws.n_reserved + draws.n_others == n
+    assert draws.n_others >= 0
+
+
+def test_each_row_has_its_place_whatever_is_asked_beside():
+    draws = plan_draws(997, 0.1, 3, 7)
+    whole = draws.shuffled(np.arange(997))
+    assert sorted(whole.tolist()) == list(range(997))
+    some = np.array([5, 900, 33])
+    assert draws.shuffled(some).tolist() == whole[some].tolist()
+
+
+def test_a_row_has_another_key_in_every_ball():
+    numbers = np.arange(2000)
+    first, second = (ball_keys(numbers, np.full(2000, ball), 0) for ball in (3, 4))
+    assert len(set(first.tolist())) == len(set(second.tolist())) == 2000
+    # Of those that one ball would take first, the other takes as many as chance has it.
+    common = len(set(np.argsort(first)[:500]) & set(np.argsort(second)[:500]))
+    assert 85 < common < 165
+    mixed = ball_keys(numbers[:2], np.array([4, 3]), 0)
+    assert mixed.tolist() == [second[0], first[1]]
+    assert ball_keys(numbers, np.full(2000, 3), 1).tolist() != first.tolist()

@@ -1,0 +1,132 @@
+"""Helpers of the tests on samples: models as bits, and both procedures as one slow process."""
+
+import numpy as np
+from sklearn.svm import SVC
+from support import as_bytes, path_of
+
+from daskls import LocalSamplingSVC, NeighborSamplingSVC
+from daskls.partition.shuffle import row_keys, shuffle_numbers
+from daskls.store.reader import ModelReader
+
+MODEL_ARRAYS = ("center", "rows", "coef", "intercepts", "classes", "class_ptr")
+
+
+def small_local(sample_fraction=0.2, **params):
+    """Return an estimator that trains in a blink."""
+    small = {"n_subsamples": 4, "C": 10.0, "gamma": 20.0, "random_state": 0}
+    return LocalSamplingSVC(sample_fraction, **{**small, **params})
+
+
+def small_near(sample_fraction=0.1, **params):
+    """Return an estimator that trains in a blink."""
+    small = {"n_neighbors": 3, "C": 10.0, "gamma": 20.0, "random_state": 0}
+    return NeighborSamplingSVC(sample_fraction, **{**small, **params})
+
+
+def sampling_bits(model):
+    """Return everything a model on a sample holds, as bytes; not the seconds."""
+    reader = ModelReader(path_of(model))
+    local = reader.read_cell(0)
+    bits = {name: as_bytes(getattr(local, name)) for name in MODEL_ARRAYS}
+    bits["kernel"] = repr(local.kernel)
+    bits["fingerprint"] = reader.fingerprint
+    summary = reader.summary
+    bits["path"] = [{**row, "seconds": 0.0} for row in summary.pop("path")]
+    bits["summary"] = summary
+    for name in reader.report.dtype.names:
+        if name != "seconds":
+            bits[f"report {name}"] = as_bytes(np.asarray(reader.report[name]))
+    return bits
+
+
+def assert_same_sampling(a, b):
+    """Fail unless two models, or bits of models, are equal bit for bit; name what differs."""
+    a, b = (m if isinstance(m, dict) else sampling_bits(m) for m in (a, b))
+    assert a.keys() == b.keys()
+    assert [name for name in a if a[name] != b[name]] == []
+
+
+class SlowSampling:
+    """What both procedures begin with, in one process; rows are looked at one by one.
+
+    The hashes are daskls's own: they are what makes draws comparable.
+    """
+
+    def __init__(self, X, y, fraction, n_subsamples, C, gamma, seed, weights=None):
+        self.X, self.y, self.seed = X.astype(float), y, seed
+        self.C, self.gamma = C, gamma
+        self.weights = np.ones(len(X)) if weights is None else weights
+        n = self.n = len(X)
+        self.order = np.argsort(shuffle_numbers(np.arange(n), n, seed)).tolist()
+        self.n_validation = min(max(n // 10, 1), 10_000)
+        self.size = int(fraction * n) // n_subsamples
+        self.n_sampled = self.size * n_subsamples
+        self.reserved = self.n_sampled + self.n_validation
+        self.validation = self.order[self.n_sampled : self.reserved]
+
+    def train(self, rows):
+        """Return the SVC of some rows as daskls sees them: float32 around their mean."""
+        center = self.X[rows].mean(axis=0)
+        svc = SVC(C=self.C, gamma=self.gamma, tol=1e-3)
+        A = (self.X[rows] - center).astype(np.float32).astype(float)
+        svc.fit(A, self.y[rows], self.weights[rows])
+        return svc, center
+
+    def error(self, svc, center):
+        """Return the weighted error on the validation rows."""
+        labels = svc.predict(self.X[self.validation] - center)
+        wrong = labels != self.y[self.validation]
+        return np.average(wrong, weights=self.weights[self.validation])
+
+    def support_of_subsamples(self):
+        """Return the support rows of all subsamples, steps (i) and (ii)."""
+        support = []
+        for start in range(0, self.n_sampled, self.size):
+            rows = np.sort(self.order[start : start + self.size])
+            if len(set(self.y[rows].tolist())) > 1:
+                support += rows[self.train(rows)[0].support_].tolist()
+        return sorted(support)
+
+    def distance(self, i, j):
+        """Return the distance of two rows, summed feature by feature."""
+        total = 0.0
+        for a, b in zip(self.X[i].tolist(), self.X[j].tolist(), strict=True):
+            total += (a - b) * (a - b)
+        return np.sqrt(total)
+
+    def sample_of_balls(self, beta):
+        """Return the sample of step (v), and the quotas and counts of the balls."""
+        support = self.support_of_subsamples()
+        k = int(np.log(len(support)))
+        rho = np.array(
+            [sorted(self.distance(i, j) for j in support if j != i)[max(k, 1) - 1] for i in support]
+        )
+        rho[rho == 0] = rho[rho > 0].min()
+        shares = (1 / rho) / (1 / rho).sum()
+        others = self.order[self.reserved :]
+        sample, quotas, counts = set(support), [], []
+        for i, share in zip(support, shares, strict=True):
+            inside = [j for j in others if self.distance(i, j) <= beta * np.median(rho)]
+            (of_ball,) = row_keys(np.array([i]), self.seed + 2**52).tolist()
+            shifted = np.array([(j + of_ball) % 2**64 for j in inside], np.uint64)
+            keys = row_keys(shifted, 0)
+            quotas.append(int(share * len(others)))
+            counts.append(len(inside))
+            sample |= {inside[j] for j in np.argsort(keys)[: quotas[-1]]}
+        return np.array(sorted(sample)), np.array(quotas), np.array(counts)
+
+    def rounds(self, n_neighbors, n_rounds):
+        """Yield the sample of each round of procedure CGLQ, its SVC and center."""
+        sample = np.sort(self.order[: self.size])
+        training = sorted(set(range(self.n)) - set(self.validation))
+        at = self.reserved
+        for _ in range(n_rounds):
+            svc, center = self.train(sample)
+            yield sample, svc, center
+            enriched = set(sample[svc.support_].tolist())
+            for i in sample[svc.support_].tolist():
+                nearest = sorted((self.distance(i, j), j) for j in training if j != i)
+                enriched |= {j for _, j in nearest[:n_neighbors]}
+            enriched |= set(self.order[at : at + self.size])
+            at += self.size
+            sample = np.array(sorted(enriched))

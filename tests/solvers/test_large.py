@@ -1,0 +1,126 @@
+"""The SVM of a sample of any size: scikit-learn's SVC, laid out as a local model."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+from support import as_bytes, checkers
+
+from daskls.graph.scores import model_scores
+from daskls.kernels.decision import decide_pairs
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers import large
+from daskls.solvers.large import fit_large
+
+QUERIES = np.random.default_rng(7).random((200, 2))
+KERNELS = {
+    "rbf": {"kernel": "rbf", "gamma": (20.0,)},
+    "linear": {"kernel": "linear", "gamma": None},
+    "poly": {"kernel": "poly", "gamma": (2.0,), "degree": 2, "coef0": 1.0},
+}
+
+
+def fit(X, y, weights=None, cache_nbytes=1 << 24, **spec):
+    weights = np.ones(len(X)) if weights is None else weights
+    spec = SolverSpec(**{"C": (10.0,), "gamma": (20.0,), **spec})
+    return fit_large(X, y, weights, spec, CellReport(0, 0, 0, 0, 0.0), cache_nbytes)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_decisions_are_those_of_scikit_learn(kernel, n_classes, weighted):
+    X, y = checkers(300, n_classes=n_classes)
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(X)) if weighted else None
+    options = KERNELS[kernel]
+    model, support = fit(X, y, weights, tol=1e-5, **options)
+    svc = SVC(
+        C=10.0,
+        kernel=kernel,
+        gamma=(options["gamma"] or (1.0,))[0],
+        degree=options.get("degree", 3),
+        coef0=options.get("coef0", 0.0),
+        tol=1e-5,
+        decision_function_shape="ovo",
+    ).fit(X, y, weights)
+    expected = svc.decision_function(QUERIES).reshape(len(QUERIES), -1)
+    if n_classes > 2:
+        # scikit-learn's speak for the first class of a pair.
+        expected = -expected
+    found = decide_pairs(model, QUERIES)
+    # Rows and coefficients of a model are float32.
+    np.testing.assert_allclose(found, expected, atol=2e-4 * np.abs(expected).max())
+    scores = model_scores(model, QUERIES, n_classes)
+    labels = scores.argmax(axis=1) if n_classes > 2 else (scores > 0).astype(int)
+    clear = np.abs(expected).min(axis=1) > 1e-3
+    assert clear.sum() > 150
+    # Equal votes go to the larger confidence.
+    svc.set_params(decision_function_shape="ovr", break_ties=n_classes > 2)
+    assert (labels == svc.predict(QUERIES))[clear].all()
+    # Of a linear kernel in the plane, many sets of support rows give one solution.
+    if kernel == "rbf":
+        assert abs(len(support) - len(svc.support_)) <= 2
+    assert model.report.n_support == len(support) == model.class_ptr[-1]
+    assert model.report.n_trained == n_classes * (n_classes - 1) // 2
+    assert (model.report.n_rows, model.report.C, model.report.n_at_limit) == (300, 10.0, 0)
+
+
+def test_the_support_rows_are_those_that_were_given():
+    X, y = checkers(300)
+    model, support = fit(X, y)
+    assert (np.diff(support) > 0).all()
+    order = np.argsort(y[support], kind="stable")
+    np.testing.assert_allclose(model.rows + model.center, X[support][order], atol=1e-6)
+    assert np.diff(model.class_ptr).tolist() == np.bincount(y[support]).tolist()
+
+
+def test_the_cache_leaves_no_trace():
+    X, y = checkers(4000)
+    models = [fit(X, y, cache_nbytes=size)[0] for size in (0, 1 << 24, 1 << 30)]
+    for name in ("rows", "coef", "intercepts", "class_ptr"):
+        assert len({as_bytes(getattr(model, name)) for model in models}) == 1, name
+
+
+def test_the_cache_is_bounded_by_what_is_given(monkeypatch):
+    seen = []
+
+    class Spied(SVC):
+        def fit(self, *args):
+            seen.append(self.cache_size)
+            return super().fit(*args)
+
+    monkeypatch.setattr("sklearn.svm.SVC", Spied)
+    X, y = checkers(4000)
+    for size in (0, 20 << 20, 1 << 40):
+        fit(X, y, cache_nbytes=size)
+    assert seen == [8, 20, pytest.approx(4 * 4000**2 / 2**20 + 1)]
+
+
+def test_a_solve_that_is_given_up_is_counted(monkeypatch):
+    monkeypatch.setattr(large, "MAX_STEPS", 7)
+    monkeypatch.setattr(large, "STEPS_PER_ROW", 0)
+    X, y = checkers(300, n_classes=3)
+    model, _ = fit(X, y)
+    assert model.report.n_at_limit == model.report.n_trained == 3
+    assert model.report.n_steps == 21
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_far_from_0(far):
+    X, y = checkers(300)
+    near, _ = fit(X, y, tol=1e-6)
+    moved, _ = fit(X + far, y, tol=1e-6)
+    np.testing.assert_allclose(
+        decide_pairs(moved, QUERIES + far), decide_pairs(near, QUERIES), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("equal", ["classes", "rows"])
+def test_what_cannot_be_told_apart_is_a_constant(equal):
+    X, y = checkers(30)
+    if equal == "classes":
+        y = np.full(30, 2)
+    else:
+        X, y = np.full((30, 2), 0.1), np.repeat([2, 1], [20, 10])
+    model, support = fit(X, y)
+    assert model.classes.tolist() == [2]
+    assert (len(support), model.report.n_support, len(model.rows)) == (0, 0, 0)
