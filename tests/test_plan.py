@@ -7,9 +7,10 @@ import pytest
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes, group_nbytes, leaf_nbytes, model_nbytes
-from daskls.plan import MIB, Resources, check_memory, check_sample, plan_bundles, plan_sample
+from daskls.plan import Resources, check_memory, check_sample, plan_bundles, plan_sample
 from daskls.records import SolverSpec
 
+MIB = 1 << 20
 ROOMY = Resources(2, 1 << 40)
 
 

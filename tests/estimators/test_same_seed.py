@@ -9,9 +9,9 @@ from distributed import Client
 from support import MIB, assert_same_model, checkers, model_bits, n_bundles, path_of, small_svc
 from threadpoolctl import threadpool_limits
 
-from daskls import plan
 from daskls.graph import begin, predict
 from daskls.plan import Resources
+from daskls.plan import bundles as plan
 from daskls.store.dataset import DatasetWriter
 from daskls.store.models import finished_bundles
 

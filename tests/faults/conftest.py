@@ -4,8 +4,8 @@ import dask.array as da
 import pytest
 from support import checkers, model_bits, small_svc
 
-from daskls import plan
 from daskls.graph import rows
+from daskls.plan import bundles as plan
 
 N = 1200
 

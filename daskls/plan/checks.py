@@ -1,12 +1,7 @@
-"""From sizes to a plan: how fine the sampled tree is, and which leaves are trained together.
-
-Pure arithmetic: no Dask, no Zarr, no data. Workers and memory decide only the bundles, never a
-leaf or a cell.
-"""
+"""What would not fit a task is refused before any training; how much of what fits goes at once."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import (
@@ -18,21 +13,17 @@ from daskls.memory import (
     grow_nbytes,
     landmark_nbytes,
     largest_block,
-    leaf_nbytes,
-    model_nbytes,
     neighborhood_nbytes,
     sample_nbytes,
     search_nbytes,
 )
 from daskls.partition.subsamples import plan_draws
-from daskls.records import Bundle, SamplingSpec
+from daskls.plan.bundles import Resources, SamplePlan, plan_sample
+from daskls.records import SamplingSpec
 
 __all__ = [
     "CELL_ROWS",
     "SEARCHED_ROWS",
-    "Plan",
-    "Resources",
-    "SamplePlan",
     "beside_svc",
     "cache_nbytes",
     "check_chunks",
@@ -43,31 +34,9 @@ __all__ = [
     "check_sampling",
     "check_trained",
     "chunk_size",
-    "group_open",
-    "plan_bundles",
     "plan_chunk",
-    "plan_sample",
 ]
 
-# A leaf of the sampled tree aims at this many cells at most: its own rows, known exactly, cut it
-# into cells, so that more cells a leaf means fuller cells; the leaf must fit a task's memory.
-MAX_CELLS_PER_LEAF = 8
-# Small cells share leaves of about this many rows (and bytes, in float64), or the sample would grow
-# as they shrink.
-MIN_LEAF_ROWS = 1 << 14
-MIN_LEAF_NBYTES = 4 << 20
-# Below this many leaves, workers would wait for each other: leaves are made smaller instead.
-MIN_LEAVES = 64
-# Sampled rows a leaf: its size is then known to about 6 %.
-SAMPLED_PER_LEAF = 256
-# Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are exact.
-MIN_SAMPLE = 1 << 16
-MIN_SAMPLE_NBYTES = 64 << 20
-# So many bundles keep a slot busy to the end; but a bundle costs about a tenth of a second
-# whatever it holds: small work is cut into fewer, of this cost (rows^2) at least: about a second.
-BUNDLES_PER_SLOT = 16
-FEW_BUNDLES_PER_SLOT = 4
-MIN_BUNDLE_COST = 1e7
 # Rows of a cell that searches look at: few enough that a query's nearest row costs little, many
 # enough that a product with them is one of matrices.
 CELL_ROWS = 1024
@@ -80,58 +49,23 @@ SEARCHED_ROWS = 1 << 11
 MIB = 1 << 20
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What the current scheduler offers.
+def check_sample(
+    sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
+) -> None:
+    """Refuse a sample that the client could not hold while it grows the tree on it.
 
-    ``n_slots`` tasks run at once, each with ``task_nbytes`` of memory.
+    Raises
+    ------
+    MemoryPlanError : with the parameter to change
     """
-
-    n_slots: int
-    task_nbytes: int
-
-
-@dataclass(frozen=True)
-class SamplePlan:
-    """Stage 1: rows to sample, and the bound of a leaf in full and in sampled rows."""
-
-    n_sample: int
-    leaf_rows: int
-    max_sampled_rows: int
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Stage 3: the bundles, largest first, and the projected peak of any task."""
-
-    bundles: tuple[Bundle, ...]
-    peak_nbytes: int
-
-
-def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:
-    """Decide the sample and the leaves from the data and the parameters alone.
-
-    A leaf of c cells aims at c x ``cell_size`` rows less two standard deviations of what its
-    sampled count leaves open; if every row is sampled, leaves are exact and are the cells.
-
-    Examples
-    --------
-    >>> plan_sample(30_000, 28, 2000)
-    SamplePlan(n_sample=30000, leaf_rows=2000, max_sampled_rows=2000)
-    >>> plan_sample(10_000_000, 28, 2000).leaf_rows
-    14000
-    """
-    cheap = min(MIN_SAMPLE, MIN_SAMPLE_NBYTES // (8 * n_features))
-    if n_rows <= cheap:
-        return SamplePlan(n_rows, cell_size, cell_size)
-    shared = min(MIN_LEAF_ROWS, MIN_LEAF_NBYTES // (8 * n_features))
-    most = max(MAX_CELLS_PER_LEAF, shared // cell_size)
-    cells_per_leaf = min(max(n_rows // (cell_size * MIN_LEAVES), 1), most)
-    margin = 1.0 - 2.0 / math.sqrt(SAMPLED_PER_LEAF)
-    leaf_rows = max(int(cells_per_leaf * cell_size * margin), 1)
-    n_leaves = math.ceil(n_rows / leaf_rows)
-    n_sample = min(n_rows, max(cheap, SAMPLED_PER_LEAF * n_leaves))
-    return SamplePlan(n_sample, leaf_rows, max(leaf_rows * n_sample // n_rows, 1))
+    needed = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
+    needed += grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
+    if needed > client_nbytes:
+        raise MemoryPlanError(
+            f"Growing the partition on a sample of {sampling.n_sample} rows x {sizes.n_features} "
+            f"features needs {_mib(needed)} on the client but {_mib(client_nbytes)} are free; "
+            f"{remedy or f'raise cell_size above {sizes.cell_size}'}, or use fewer features."
+        )
 
 
 def check_memory(
@@ -159,6 +93,21 @@ def check_memory(
             f"lower cell_size{_remedy(sizes, n_rows, leaf_rows, resources)}, or give each worker "
             "more memory or fewer threads."
         )
+
+
+def _remedy(sizes: TaskSizes, n_rows: int, leaf_rows: int, resources: Resources) -> str:
+    """Name the largest cell_size, by halving, whose groups would fit; nothing if none does."""
+    d = sizes.n_features
+    # A leaf may hold more than planned: count on as much more of a smaller one.
+    overshoot = leaf_rows / plan_sample(n_rows, d, sizes.cell_size).leaf_rows
+    cell_size = sizes.cell_size
+    while cell_size > 3:
+        cell_size //= 2
+        smaller = replace(sizes, cell_size=cell_size)
+        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).leaf_rows)
+        if group_nbytes(smaller, rows) <= resources.task_nbytes:
+            return f" to about {cell_size}"
+    return ""
 
 
 def check_chunks(
@@ -256,12 +205,6 @@ def check_neighborhoods(
         )
 
 
-def beside_svc(resources: Resources) -> Resources:
-    """Return what is left where tasks load scikit-learn's SVC: of little memory, half."""
-    left = max(resources.task_nbytes - SVC_NBYTES, resources.task_nbytes // 2)
-    return replace(resources, task_nbytes=left)
-
-
 def check_sampling(
     sizes: TaskSizes,
     n_rows: int,
@@ -336,9 +279,16 @@ def check_trained(
         )
 
 
-def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:
-    """Return what is left of a task's memory for kernel values while it trains on a sample."""
-    return max(_usable(resources) - sample_nbytes(sizes, n_rows), 0)
+def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> None:
+    """Refuse blocks that a task cannot regroup."""
+    block = assign_nbytes(sizes, block_rows)
+    if block > resources.task_nbytes:
+        rows = largest_block(sizes, resources.task_nbytes)
+        raise MemoryPlanError(
+            f"A block of {block_rows} rows x {sizes.n_features} features needs {_mib(block)} but "
+            f"a task may use {_mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
+            f"most {rows} rows, or give each worker more memory or fewer threads."
+        )
 
 
 def _check_gather(sizes: TaskSizes, leaf_rows: int, usable: int, at: str) -> None:
@@ -350,6 +300,17 @@ def _check_gather(sizes: TaskSizes, leaf_rows: int, usable: int, at: str) -> Non
             f"use {_mib(usable)} for it; give each worker more memory or fewer threads, or use "
             "fewer features."
         )
+
+
+def beside_svc(resources: Resources) -> Resources:
+    """Return what is left where tasks load scikit-learn's SVC: of little memory, half."""
+    left = max(resources.task_nbytes - SVC_NBYTES, resources.task_nbytes // 2)
+    return replace(resources, task_nbytes=left)
+
+
+def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:
+    """Return what is left of a task's memory for kernel values while it trains on a sample."""
+    return max(_usable(resources) - sample_nbytes(sizes, n_rows), 0)
 
 
 def _usable(resources: Resources) -> int:
@@ -369,132 +330,6 @@ def plan_chunk(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Re
     while chunk > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, chunk) > usable:
         chunk //= 2
     return chunk
-
-
-def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> None:
-    """Refuse blocks that a task cannot regroup."""
-    block = assign_nbytes(sizes, block_rows)
-    if block > resources.task_nbytes:
-        rows = largest_block(sizes, resources.task_nbytes)
-        raise MemoryPlanError(
-            f"A block of {block_rows} rows x {sizes.n_features} features needs {_mib(block)} but "
-            f"a task may use {_mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
-            f"most {rows} rows, or give each worker more memory or fewer threads."
-        )
-
-
-def check_sample(
-    sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
-) -> None:
-    """Refuse a sample that the client could not hold while it grows the tree on it.
-
-    Raises
-    ------
-    MemoryPlanError : with the parameter to change
-    """
-    needed = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
-    needed += grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
-    if needed > client_nbytes:
-        raise MemoryPlanError(
-            f"Growing the partition on a sample of {sampling.n_sample} rows x {sizes.n_features} "
-            f"features needs {_mib(needed)} on the client but {_mib(client_nbytes)} are free; "
-            f"{remedy or f'raise cell_size above {sizes.cell_size}'}, or use fewer features."
-        )
-
-
-def _remedy(sizes: TaskSizes, n_rows: int, leaf_rows: int, resources: Resources) -> str:
-    """Name the largest cell_size, by halving, whose groups would fit; nothing if none does."""
-    d = sizes.n_features
-    # A leaf may hold more than planned: count on as much more of a smaller one.
-    overshoot = leaf_rows / plan_sample(n_rows, d, sizes.cell_size).leaf_rows
-    cell_size = sizes.cell_size
-    while cell_size > 3:
-        cell_size //= 2
-        smaller = replace(sizes, cell_size=cell_size)
-        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).leaf_rows)
-        if group_nbytes(smaller, rows) <= resources.task_nbytes:
-            return f" to about {cell_size}"
-    return ""
-
-
-def plan_bundles(
-    sizes: TaskSizes, leaf_rows: Sequence[int], done: Sequence[bool], resources: Resources
-) -> Plan:
-    """Group the leaves that are not done into contiguous bundles of near-equal work.
-
-    Parameters
-    ----------
-    sizes : TaskSizes
-    leaf_rows : sequence of int. Rows of each leaf.
-    done : sequence of bool. Leaves whose models are already stored.
-    resources : Resources
-
-    Returns
-    -------
-    plan : Plan. Enough bundles that all slots end together, each within a task's memory: it
-        holds one leaf at a time, and the models of its leaves until they are written.
-    """
-    costs = [_cost(rows, sizes.cell_size) for rows in leaf_rows]
-    open_cost = sum(cost for cost, is_done in zip(costs, done, strict=True) if not is_done)
-    target = _target_cost(open_cost / resources.n_slots)
-    bundles: list[Bundle] = []
-    start: int | None = None
-    for leaf in range(len(leaf_rows)):
-        if done[leaf]:
-            start = None
-            continue
-        wider = _bundle(sizes, leaf_rows, costs, start if start is not None else leaf, leaf)
-        if start is None or wider.cost > target or wider.nbytes > resources.task_nbytes:
-            start = leaf
-            bundles.append(_bundle(sizes, leaf_rows, costs, leaf, leaf))
-        else:
-            bundles[-1] = wider
-    bundles.sort(key=lambda bundle: (-bundle.cost, bundle.first_leaf))
-    return Plan(tuple(bundles), max((bundle.nbytes for bundle in bundles), default=0))
-
-
-def group_open(costs: Sequence[int], done: Sequence[bool], limit: int) -> list[tuple[int, int]]:
-    """Group what is not done into runs of neighbors whose costs add up to ``limit`` at most.
-
-    One that costs more than the limit is a group of its own.
-
-    >>> group_open([2, 2, 2, 9, 1, 1], [False, False, False, False, True, False], 4)
-    [(0, 1), (2, 2), (3, 3), (5, 5)]
-    """
-    groups: list[tuple[int, int]] = []
-    held = 0
-    for i, cost in enumerate(costs):
-        if done[i]:
-            continue
-        if groups and groups[-1][1] == i - 1 and held + cost <= limit:
-            groups[-1] = groups[-1][0], i
-            held += cost
-        else:
-            groups.append((i, i))
-            held = cost
-    return groups
-
-
-def _target_cost(slot_cost: float) -> float:
-    """Return the cost that a bundle aims at, from the cost of the work of one slot."""
-    return max(slot_cost / BUNDLES_PER_SLOT, min(MIN_BUNDLE_COST, slot_cost / FEW_BUNDLES_PER_SLOT))
-
-
-def _cost(n_rows: int, cell_size: int) -> float:
-    """Training costs the sum over cells of rows^2; cells are of near-equal size."""
-    n_cells = max(-(-n_rows // cell_size), 1)
-    return n_rows**2 / n_cells
-
-
-def _bundle(
-    sizes: TaskSizes, leaf_rows: Sequence[int], costs: Sequence[float], first: int, last: int
-) -> Bundle:
-    """Return the bundle of leaves first .. last."""
-    rows = leaf_rows[first : last + 1]
-    models = model_nbytes(sizes, sum(rows))
-    # As in group_nbytes: one leaf at a time, all models until they are written.
-    nbytes = models + max(models, max(leaf_nbytes(sizes, r) for r in rows))
-    return Bundle(first, last, sum(rows), sum(costs[first : last + 1]), nbytes)
 
 
 def _mib(nbytes: int) -> str:
