@@ -8,13 +8,13 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m \
-	bench-falk bench-cells
+	bench-falk bench-cells bench-methods
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
 	@echo "make test      run the tests"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
-	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells"
+	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods"
 	@echo "               measure again, into benchmarks/results; what was measured is kept: see each script"
 	@echo "make clean     remove the virtual environment and build outputs"
 
@@ -77,6 +77,15 @@ bench-falk: $(BENCH_READY)
 bench-cells: $(BENCH_READY)
 	$(BENCH_PYTHON) benchmarks/cell_size.py
 	$(BENCH_PYTHON) benchmarks/workers.py
+
+# L3-SVMs, sampling, random chunks, all methods side by side, three million rows.
+bench-methods: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/landmarks.py
+	$(BENCH_PYTHON) benchmarks/sampling.py
+	$(BENCH_PYTHON) benchmarks/chunks.py
+	$(BENCH_PYTHON) benchmarks/indecision.py
+	$(BENCH_PYTHON) benchmarks/methods.py
+	$(BENCH_PYTHON) benchmarks/three_million.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
