@@ -232,6 +232,7 @@ def draw_toy(ax: Any, model: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> N
     """Draw cells and boundary, or of an SVM the boundary."""
     if isinstance(model, LandmarkSVC):
         PartitionDisplay.from_estimator(model, X=X, y=y, resolution=300).plot(ax, fill="class")
+        ax.get_legend().remove()
         return
     from sklearn.inspection import DecisionBoundaryDisplay
 
