@@ -365,3 +365,30 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
     run(*args[:-3], *HERE)
     assert kept.items() <= {p: p.stat().st_mtime_ns for p in bundles.iterdir()}.items()
     assert daskls.load(model).n_cells_ == 60
+
+
+METHODS = {
+    "chunks": ("--chunk-size", 300, "--cv", 2, "--C", 10, "--gamma", 20),
+    "l3": ("--n-cells", 20, "--n-landmarks", 5, "--landmarks", "random", "--C", "1,100"),
+    "local-sampling": (
+        *("--sample-fraction", 0.2, "--n-subsamples", 2, "--radius-scale", 1),
+        *("--C", 10, "--gamma", 20),
+    ),
+    "cglq": ("--sample-fraction", 0.2, "--n-neighbors", 3, "--C", 10, "--gamma", 20),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_fits_scores_and_describes_itself(method, folder, data):
+    path = folder / f"{method}.zarr"
+    options = ("--method", method, *METHODS[method], "--random-state", "0")
+    assert "rows" in run("fit", data, path, *options, *HERE).stdout
+    measures = json.loads(run("score", path, data, "--json", *HERE).stdout)
+    X, y = make_checkerboard(N_ROWS)
+    assert measures["accuracy"] == pytest.approx(daskls.load(path).score(X, y))
+    assert measures["accuracy"] > 0.7
+    assert type(daskls.load(path)).__name__ in run("info", path).stdout
+    result = run(
+        "fit", data, path, *options, "--refit", "cell", *HERE, code=1 if method == "chunks" else 2
+    )
+    assert "refit" in result.stderr
