@@ -55,9 +55,9 @@ def test_a_sample_too_large_for_the_client_is_refused():
     sampling = plan_sample(10**7, 784, 2000)
     check_sample(sampling, sizes, 2**40)
     with pytest.raises(
-        MemoryPlanError, match=r"on the client but 512 MiB are free; raise cell_size"
+        MemoryPlanError, match=r"on the client but 512 MiB are free; raise it, or use fewer"
     ):
-        check_sample(sampling, sizes, 2**29)
+        check_sample(sampling, sizes, 2**29, "raise it")
 
 
 def test_few_wide_rows_need_no_scatter_matrix():

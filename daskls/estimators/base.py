@@ -129,7 +129,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
                 f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
                 "their cells. Scale the features, or raise tol.",
                 NonConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _answer(self, X: Any, classes: FloatArray | None) -> Any:
@@ -230,9 +230,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
                 f"indecision needs one decision value a row, but the model has "
                 f"{len(self.classes_)} classes. Train on two of them, or on one against the rest."
             )
-        bounds = np.asarray(eps, np.float64)
-        if not (bounds > 0).all():
-            raise ParameterError(f"eps is {eps!r}; every value must be positive.")
+        bounds = _bounds(eps)
         values = self.decision_function(X)
         near = [(abs(values) < bound).sum() for bound in np.atleast_1d(bounds)]
         if not len(values):
@@ -269,6 +267,17 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         check_is_fitted(self)
         copy_model(self._handle, path)
+
+
+def _bounds(eps: float | Sequence[float]) -> FloatArray:
+    """Return bounds of decision values as an array of at most one dimension."""
+    try:
+        bounds = np.asarray(eps, np.float64)
+    except (TypeError, ValueError):
+        bounds = np.empty((0, 0))
+    if bounds.ndim > 1 or not bounds.size or not (bounds > 0).all():
+        raise ParameterError(f"eps is {eps!r}; it must be a positive number, or several in a row.")
+    return bounds
 
 
 def labels_from_json(values: dict[str, Any]) -> FloatArray:

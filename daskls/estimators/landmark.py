@@ -1,6 +1,7 @@
 """LandmarkSVC: L3-SVMs, linear SVMs of clusters on shared landmarks, solved as one problem."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import ParameterError
+from daskls.errors import NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, draw_seed, saved_params
 from daskls.graph.identity import FitRequest
@@ -45,7 +46,8 @@ class LandmarkSVC(LocalClassifier):
         about 100 landmarks.
     projection : "linear" or "rbf", default "linear"
         ``x . l`` or ``exp(-gamma |x - l|^2)``. For "linear" the rows are taken as they are, so that
-        every cluster's function passes the common bias at the origin.
+        every cluster's function passes the common bias at the origin: scale the features, and
+        center those that are far from 0.
     C : float, sequence of float, or None
         Cost of a row of weight 1 (the paper's c is C times the number of rows). Several are
         chosen from by cross-validation of the whole problem. None: 1e-5, 1e-4 ... 100.
@@ -74,7 +76,8 @@ class LandmarkSVC(LocalClassifier):
     selected_ : dict or None. The chosen C, the candidates and their cross-validation errors.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, select, train.
     fit_report_ : record array (n_cells_,). One row a cluster; ``n_support`` counts the rows that
-        the solution rests on, of all problems.
+        the solution rests on, of all problems. ``n_trained`` and ``n_at_limit`` count joint
+        problems, those of the choice of C too.
 
     References
     ----------
@@ -175,6 +178,7 @@ class LandmarkSVC(LocalClassifier):
             params=saved_params(self),
             spec=self._solver(),
             cell_size=2,
+            n_cells=int(self.n_cells),
             n_partitions=1,
             seed=draw_seed(self.random_state),
             class_weight=self.class_weight,
@@ -214,6 +218,18 @@ class LandmarkSVC(LocalClassifier):
         super()._validate_params()
         self._solver()
 
+    def _warn_about_limits(self) -> None:
+        """Say how many joint problems stopped short of ``tol``, if any did."""
+        shared = self.fit_report_[0]
+        if shared.n_at_limit:
+            warnings.warn(
+                f"{shared.n_at_limit} of {shared.n_trained} joint problems ended before their "
+                f"duality gap reached tol={self.tol:g}. Center and scale the features (rows far "
+                "from the origin look all alike to landmarks), lower C, or raise tol.",
+                NonConvergenceWarning,
+                stacklevel=4,
+            )
+
     @property
     def cluster_centers_(self) -> FloatArray:
         """The clusters' centers."""
@@ -244,5 +260,5 @@ class LandmarkSVC(LocalClassifier):
     def selected_(self) -> dict[str, Any] | None:
         """The chosen C, its candidates and their errors; None where C was given."""
         check_is_fitted(self)
-        selected: dict[str, Any] | None = Root.open(self._reader.path).attributes.get("selected")
-        return selected
+        selected = Root.open(self._reader.path).attributes.get("selected")
+        return selected and {name: selected[name] for name in ("C", "candidates", "errors")}

@@ -145,4 +145,8 @@ class VoronoiSVC(CellClassifier):
         self.verbose = verbose
 
     def _cut(self) -> dict[str, Any]:
-        return {"cell_size": int(self.cell_size), "n_partitions": int(self.n_partitions)}
+        return {
+            "cell_size": int(self.cell_size),
+            "n_partitions": int(self.n_partitions),
+            "sample_remedy": f"raise cell_size above {self.cell_size}",
+        }

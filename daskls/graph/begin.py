@@ -31,6 +31,7 @@ __all__ = [
     "regroup_all",
     "resolved_spec",
     "scale_gamma",
+    "share_of",
 ]
 
 # Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
@@ -81,6 +82,8 @@ def begin_fit(
     probe_store(store, client)
     resources = find_resources(client)
     scan = scan_labels(rows, client)
+    if request.n_cells is not None:
+        request = replace(request, cell_size=share_of(scan.n_kept, request.n_cells))
     sizes = TaskSizes(
         rows.n_features,
         rows.X.dtype.itemsize,
@@ -101,6 +104,11 @@ def begin_fit(
     return Beginning(
         request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
     )
+
+
+def share_of(n_rows: int, n_cells: int) -> int:
+    """Return the mean number of rows of cells, rounded up; cells of less than two train nothing."""
+    return max(-(-n_rows // n_cells), 2)
 
 
 def regroup_all(

@@ -10,15 +10,16 @@ import dask
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma
+from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma, share_of
 from daskls.graph.cluster import compute, one_blas_thread
 from daskls.graph.fit import FitResult
 from daskls.graph.identity import FitRequest
-from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group, states_of
+from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
+from daskls.memory import TaskSizes
 from daskls.partition.points import find_points
-from daskls.plan import check_landmarks, group_open
+from daskls.plan import check_landmarks, group_open, plan_sample
 from daskls.records import (
     CellReport,
     FloatArray,
@@ -29,7 +30,15 @@ from daskls.records import (
 )
 from daskls.solvers.bias import BiasSearch, Evaluation
 from daskls.solvers.landmarks import draw_landmarks, find_components
-from daskls.store.joint import read_landmarks, write_landmarks, write_linear_index
+from daskls.store.joint import (
+    drop_phase,
+    drop_states,
+    read_landmarks,
+    read_states,
+    read_stats,
+    write_landmarks,
+    write_linear_index,
+)
 
 __all__ = ["run_joint_fit"]
 
@@ -50,14 +59,14 @@ class Solved:
     rounds, places : int arrays, shape (p,). The round of each one's best value, and where in it.
     biases : float64 array, shape (p,)
     steps : int array, shape (n_cells,). Newton steps of all problems in all rounds.
-    n_open : int. Problems that ended above ``tol``.
+    is_open : bool array, shape (p,). Which ended above ``tol``.
     """
 
     rounds: IntArray
     places: IntArray
     biases: FloatArray
     steps: IntArray
-    n_open: int
+    is_open: IntArray
 
 
 def run_joint_fit(
@@ -84,11 +93,9 @@ def run_joint_fit(
     result : FitResult
     """
     clock = StageClock(on_progress)
-    # The sample is as large as cells of this mean size want it.
-    request = replace(request, cell_size=max(-(-rows.n_rows // method.n_cells), 2))
     n_landmarks = method.n_landmarks or rows.n_features
     n_candidates = _n_candidates(request)
-    check = partial(check_landmarks, n_landmarks=n_landmarks, n_candidates=n_candidates)
+    check = partial(_check, method, n_landmarks=n_landmarks, n_candidates=n_candidates)
     begun = begin_fit(request, rows, store, check, clock, client)
     root = begun.root
     if root.is_complete:
@@ -104,6 +111,30 @@ def run_joint_fit(
     _solve(begun, cells, groups, leaf_rows, job, clock, client)
     root.remove_leftovers()
     return FitResult(begun.fingerprint, clock.seconds)
+
+
+def _check(method: LandmarkSpec, sizes: TaskSizes, n_rows: int, *args: Any, **options: Any) -> None:
+    """Refuse more landmarks than there are, and what would not fit a task; before a store begins.
+
+    Raises
+    ------
+    ParameterError, MemoryPlanError
+    """
+    most = _most_landmarks(method, n_rows, sizes.n_features)
+    wanted = method.n_landmarks or 1
+    if wanted > most:
+        raise ParameterError(
+            f"n_landmarks={wanted}, but {n_rows} rows of {sizes.n_features} features give at most "
+            f"{most} landmarks with landmarks={method.landmarks!r}; lower it."
+        )
+    check_landmarks(sizes, n_rows, *args, **options)
+
+
+def _most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
+    """Return how many landmarks there may be: drawn rows come from the sample."""
+    cell_size = share_of(n_rows, method.n_cells)
+    n_sample = plan_sample(n_rows, n_features, cell_size).n_sample
+    return min(n_sample, n_features) if method.landmarks == "pca" else n_sample
 
 
 def _n_candidates(request: FitRequest) -> int:
@@ -123,13 +154,8 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
         return
     X = begun.sample.X
     n_features, n_rows = begun.rows.n_features, begun.scan.n_kept
-    most = min(n_rows, n_features) if method.landmarks == "pca" else n_rows
+    most = _most_landmarks(method, n_rows, n_features)
     wanted = method.n_landmarks or min(n_features, most)
-    if wanted > min(most, len(X)):
-        raise ParameterError(
-            f"n_landmarks={wanted}, but {n_rows} rows of {n_features} features give at most "
-            f"{min(most, len(X))} landmarks with landmarks={method.landmarks!r}; lower it."
-        )
     with one_blas_thread():
         if method.landmarks == "pca":
             landmarks = find_components(X, wanted)
@@ -172,7 +198,11 @@ def _solve(
     client: Any,
 ) -> None:
     """Choose C, train on all rows, write the model."""
-    chosen, errors = _choose_cost(begun, groups, job, clock, client)
+    selected = begun.root.attributes.get("selected") or _choose_cost(
+        begun, groups, job, clock, client
+    )
+    drop_phase(begun.root.path, "select")
+    chosen, errors = selected["C"], np.array(selected["cell_errors"])
     problems = [(code, chosen, -1, 0.0) for code in _positive(begun)]
     solved = _search("train", problems, groups, job, clock, client)
     theta, support = _read_solution(solved, groups, job)
@@ -180,7 +210,13 @@ def _solve(
     found = read_landmarks(root)
     assert found is not None
     own = CellReport(0, 0, 0, len(begun.scan.labels), float("nan"), C=chosen)
-    own = replace(own, edge=_edge(chosen, begun.request.spec.C or ()))
+    own = replace(
+        own,
+        edge=_edge(chosen, begun.request.spec.C or ()),
+        n_at_limit=selected["n_open"] + int(solved.is_open.sum()),
+        n_trained=selected["n_problems"] + len(problems),
+        seconds=float("nan"),
+    )
     report = _report(own, leaf_rows, solved, support, errors)
     write_linear_index(root, LinearModel(cells, *found, theta, solved.biases), report)
 
@@ -191,12 +227,16 @@ def _choose_cost(
     job: JointJob,
     clock: StageClock,
     client: Any,
-) -> tuple[float, FloatArray]:
-    """Return C and the cross-validation error of each cell at it; NaN where C was given."""
+) -> dict[str, Any]:
+    """Choose C by cross-validation; return and store what was found.
+
+    Where C was given there is nothing to choose, and the cells' errors are NaN.
+    """
     costs = sorted(begun.request.spec.C or ())
     n_cells = groups[-1][1] + 1
     if len(costs) == 1:
-        return costs[0], np.full(n_cells, np.nan)
+        none = {"cell_errors": [float("nan")] * n_cells, "n_open": 0, "n_problems": 0}
+        return {"C": costs[0], **none}
     codes, n_folds = _positive(begun), job.n_folds
     problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
     solved = _search("select", problems, groups, job, clock, client)
@@ -210,10 +250,20 @@ def _choose_cost(
     # The mean over folds; ties go to the smallest C.
     by_fold = wrong.sum(axis=0) / np.maximum(total.sum(axis=0), np.finfo(float).tiny)
     errors = by_fold.mean(axis=1)
-    best = int(errors.argmin())
-    selected = {"C": costs[best], "candidates": costs, "errors": errors.tolist()}
+    # What an unsolved problem gets wrong says nothing of its C.
+    unsolved = solved.is_open.reshape(shape).any(axis=(1, 2))
+    judged_errors = errors if unsolved.all() else np.where(unsolved, np.inf, errors)
+    best = int(judged_errors.argmin())
+    selected = {
+        "C": costs[best],
+        "candidates": costs,
+        "errors": errors.tolist(),
+        "cell_errors": (wrong[:, best].sum(axis=1) / total.sum(axis=1)).tolist(),
+        "n_open": int(solved.is_open.sum()),
+        "n_problems": len(problems),
+    }
     begun.root.group.attrs["selected"] = selected
-    return costs[best], wrong[:, best].sum(axis=1) / total.sum(axis=1)
+    return selected
 
 
 def _search(
@@ -246,6 +296,9 @@ def _search(
                 searches[p].add(
                     Evaluation(number, searches[p].bias, primal, dual, slope, curvature, cost)
                 )
+            needed = {number, *(search.best.round for search in searches)}
+            for old in set(range(number)) - needed:
+                drop_states(Path(job.root), phase, old)
             still = [p for p in still if searches[p].is_open]
             number += 1
     best = [search.best for search in searches]
@@ -254,7 +307,7 @@ def _search(
         np.array([places[p][e.round] for p, e in enumerate(best)]),
         np.array([e.bias for e in best]),
         steps,
-        sum(not search.is_solved for search in searches),
+        np.array([not search.is_solved for search in searches]),
     )
 
 
@@ -268,9 +321,11 @@ def _read_solution(
         own: list[FloatArray] = []
         counts = np.zeros(group[1] - group[0] + 1)
         for number, place in zip(solved.rounds.tolist(), solved.places.tolist(), strict=True):
-            states = states_of(group, "train", number, job)
-            own.append(states.theta[:, place])
-            counts += states.stats[:, place, SUPPORT]
+            task = Path(job.root), "train", number, group
+            own.append(read_states(*task).theta[:, place])
+            stats = read_stats(*task)
+            assert stats is not None
+            counts += stats[:, place, SUPPORT]
         theta.append(np.stack(own))
         support.append(counts.astype(np.int64))
     return np.concatenate(theta, axis=1), np.concatenate(support)
@@ -293,9 +348,7 @@ def _report(
             n_rows=int(leaf_rows[cell]),
             validation_error=float(errors[cell]),
             n_steps=int(solved.steps[cell]),
-            n_at_limit=solved.n_open,
             n_support=int(support[cell]),
-            n_trained=len(solved.biases),
         ).as_tuple()
         for cell in range(len(leaf_rows))
     ]

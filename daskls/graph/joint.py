@@ -14,10 +14,16 @@ from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
 from daskls.records import FloatArray, IntArray
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.joint import CellStates, read_landmarks, read_states, states_path, write_states
+from daskls.store.joint import (
+    CellStates,
+    read_landmarks,
+    read_states,
+    read_stats,
+    write_states,
+)
 from daskls.store.layout import Root, root_stamp
 
-__all__ = ["JointJob", "Judged", "Round", "judge_group", "solve_group", "states_of"]
+__all__ = ["JointJob", "Judged", "Round", "judge_group", "solve_group"]
 
 # Inner products of a cell's rows are worth their memory while it has at most so many a landmark.
 ROWS_PER_LANDMARK = 2
@@ -100,33 +106,16 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
         yield cell - cells[0], rows, project_rows(rows.X, landmarks, gamma)
 
 
-def states_of(cells: tuple[int, int], phase: str, number: int, job: JointJob) -> CellStates:
-    """Return what a round found for some cells.
-
-    Raises
-    ------
-    StoreError : when it is gone
-    """
-    path = states_path(Path(job.root), phase, number, cells)
-    states = read_states(path)
-    if states is None:
-        raise StoreError(
-            f"{path} was finished and is gone: something removed it. Call fit again on the same "
-            "store: only what is missing is done."
-        )
-    return states
-
-
 def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> FloatArray:
-    """Solve all problems of a round in some cells; return their `CellStates.stats`.
+    """Solve all problems of a round in some cells; return the statistics.
 
     A retry after a worker's death finds the file and reads it.
     Peak memory: `memory.landmark_nbytes`, and the states of the group.
     """
-    path = states_path(Path(job.root), round.phase, round.number, cells)
-    done = read_states(path)
+    task = Path(job.root), round.phase, round.number, cells
+    done = read_stats(*task)
     if done is not None:
-        return done.stats
+        return done
     start = _start(cells, round, job)
     stats = np.empty((*start.deltas.shape, N_STATS))
     with one_blas_thread():
@@ -145,7 +134,7 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> FloatArr
                 job.tol / 2,
                 stats[i],
             )
-    write_states(path, CellStates(round.problems[:, 3], start.theta, start.deltas, stats))
+    write_states(*task, start, stats)
     return stats
 
 
@@ -154,16 +143,15 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
     n_cells = cells[1] - cells[0] + 1
     n_problems = len(round.problems)
     biases = round.problems[:, 3]
-    none = np.empty((n_cells, n_problems, N_STATS))
     if round.number == 0:
         n_landmarks = len(load_landmarks(job.root, job.fingerprint)[0])
         theta = np.zeros((n_cells, n_problems, n_landmarks))
-        return CellStates(biases, theta, np.ones((n_cells, n_problems)), none)
-    last = states_of(cells, round.phase, round.number - 1, job)
+        return CellStates(biases, theta, np.ones((n_cells, n_problems)))
+    last = read_states(Path(job.root), round.phase, round.number - 1, cells)
     moved = np.abs(biases - last.biases[round.before])
     # Margins have moved as the bias did: a parabola as wide as that holds those that matter.
     deltas = np.minimum(np.maximum(last.deltas[:, round.before], moved), 1.0)
-    return CellStates(biases, np.ascontiguousarray(last.theta[:, round.before]), deltas, none)
+    return CellStates(biases, np.ascontiguousarray(last.theta[:, round.before]), deltas)
 
 
 def judge_group(
@@ -199,7 +187,7 @@ def _collect(cells: tuple[int, int], judged: Judged, job: JointJob) -> FloatArra
     """Return the solutions from the rounds they were found in: (cells, costs, folds, q, l)."""
     theta: FloatArray | None = None
     for number in np.unique(judged.rounds).tolist():
-        states = states_of(cells, judged.phase, number, job)
+        states = read_states(Path(job.root), judged.phase, number, cells)
         if theta is None:
             theta = np.empty((len(states.theta), *judged.rounds.shape, states.theta.shape[-1]))
         own = judged.rounds == number

@@ -62,9 +62,9 @@ def check_sample(
     needed += grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
     if needed > client_nbytes:
         raise MemoryPlanError(
-            f"Growing the partition on a sample of {sampling.n_sample} rows x {sizes.n_features} "
+            f"Cutting space by a sample of {sampling.n_sample} rows x {sizes.n_features} "
             f"features needs {_mib(needed)} on the client but {_mib(client_nbytes)} are free; "
-            f"{remedy or f'raise cell_size above {sizes.cell_size}'}, or use fewer features."
+            f"{remedy or 'give the client more memory'}, or use fewer features."
         )
 
 

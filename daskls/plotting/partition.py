@@ -215,6 +215,8 @@ class PartitionDisplay:
 
 def _check_features(features: tuple[int, int], n_features: int) -> None:
     """Refuse a plane that the estimator's space does not have."""
+    if n_features < 2:
+        raise DataError("The model has 1 feature, but a picture of its cells needs two.")
     if len(set(features)) != 2 or not all(0 <= f < n_features for f in features):
         raise ParameterError(
             f"features is {tuple(features)}; it must be two different numbers from 0 to "

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 __all__ = ["BiasSearch", "Evaluation"]
 
 MAX_ROUNDS = 60
+# Rounds within a narrow bracket in which the gap must fall by a tenth.
+PATIENCE = 6
+NARROW = 1e-3
 # While no bracket is known, a step is so many times the last one, at least and at most.
 MIN_GROWTH, MAX_GROWTH = 2.0, 8.0
 # Ends of a bracket are kept apart by this share of it, so that both of them move in the end.
@@ -53,6 +56,7 @@ class BiasSearch:
     below: Evaluation | None = None
     above: Evaluation | None = None
     history: list[Evaluation] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)
 
     @property
     def best(self) -> Evaluation:
@@ -74,7 +78,15 @@ class BiasSearch:
         """Whether another round is wanted."""
         if not self.history:
             return True
-        return not self.is_solved and len(self.history) < self.max_rounds
+        return not self.is_solved and len(self.history) < self.max_rounds and not self._is_stuck
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether the gap no longer falls: rounding leaves nothing to gain."""
+        if self.below is None or self.above is None or len(self.gaps) <= PATIENCE:
+            return False
+        narrow = self.above.bias - self.below.bias < NARROW * (1 + abs(self.best.bias))
+        return narrow and self.gaps[-1] > 0.9 * self.gaps[-1 - PATIENCE]
 
     def _lower_bound(self) -> float:
         """Return a value that the function nowhere falls below."""
@@ -94,6 +106,7 @@ class BiasSearch:
             self.below = found
         if found.slope > 0 and (self.above is None or found.bias < self.above.bias):
             self.above = found
+        self.gaps.append(self.gap)
         if self.is_open:
             self.bias = self._next(found)
 

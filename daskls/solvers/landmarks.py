@@ -25,7 +25,9 @@ def find_components(X: FloatArray, n_landmarks: int) -> FloatArray:
     # The last batch must have as many rows as there are components: it takes in a short one.
     n_batches = max(len(X) // batch_rows, 1)
     pca = IncrementalPCA(n_landmarks)
-    for rows in np.array_split(np.arange(len(X)), n_batches):
-        pca.partial_fit(X[rows].astype(np.float64))
+    # Of equal rows no component has a share of the variance, which is 0.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for rows in np.array_split(np.arange(len(X)), n_batches):
+            pca.partial_fit(X[rows].astype(np.float64))
     components: FloatArray = np.ascontiguousarray(pca.components_, np.float64)
     return components

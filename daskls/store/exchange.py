@@ -19,7 +19,7 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray
-from daskls.store.files import replace_file
+from daskls.store.files import open_numpy, replace_file
 
 __all__ = ["Exchange", "Rows"]
 
@@ -88,7 +88,7 @@ class Exchange:
         marker = self._marker(block)
         if not marker.exists():
             return None
-        with np.load(marker) as saved:
+        with open_numpy(marker) as saved:
             return int(saved["checksum"])
 
     def count_blocks(self) -> int:
@@ -124,7 +124,7 @@ class Exchange:
         """Write the offsets of all blocks as one array; return the rows of each leaf."""
         offsets = np.empty((self.n_blocks, self.n_leaves + 1), np.int64)
         for block in range(self.n_blocks):
-            with np.load(self._marker(block)) as saved:
+            with open_numpy(self._marker(block)) as saved:
                 offsets[block] = saved["offsets"]
         with replace_file(self._manifest) as temporary, temporary.open("wb") as file:
             # One row a leaf, so that a leaf's task reads its own two rows only.
@@ -134,8 +134,8 @@ class Exchange:
 
     def read_leaf(self, leaf: int) -> Rows:
         """Return all rows of a leaf, in the order of their numbers; read block by block."""
-        offsets = np.load(self._manifest, mmap_mode="r")
-        starts, stops, sizes = (np.array(offsets[i]) for i in (leaf, leaf + 1, -1))
+        with open_numpy(self._manifest, mmap_mode="r") as offsets:
+            starts, stops, sizes = (np.array(offsets[i]) for i in (leaf, leaf + 1, -1))
         counts = stops - starts
         columns = [np.empty((int(counts.sum()), width), dtype) for dtype, width in self._sections]
         filled = 0

@@ -3,14 +3,27 @@
 import errno
 import os
 import shutil
+import threading
 import uuid
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from daskls.errors import StoreError
+from daskls.records import FloatArray
 
-__all__ = ["local_path", "no_space_is_store_error", "replace_file", "replace_folder"]
+__all__ = [
+    "local_path",
+    "no_space_is_store_error",
+    "open_numpy",
+    "read_npz",
+    "replace_file",
+    "replace_folder",
+]
 
 
 def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path:
@@ -47,6 +60,9 @@ def no_space_is_store_error(path: Path) -> Iterator[None]:
         ) from error
 
 
+_loading = threading.Lock()
+
+
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` that takes its place at the end, atomically.
@@ -60,6 +76,40 @@ def replace_file(path: Path) -> Iterator[Path]:
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_numpy(path: Path, mmap_mode: Any = None) -> Iterator[Any]:
+    """Yield what `numpy.load` returns: an array, or a file of named ones, closed at the end.
+
+    One thread of a process at a time. numpy parses headers with `ast.literal_eval`, and CPython
+    3.11 counts the depth of its parser for all threads together (its issue 106905): two at once
+    may fail with "AST constructor recursion depth mismatch".
+    """
+    with _loading:
+        opened = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
+        try:
+            yield opened
+        finally:
+            if hasattr(opened, "close"):
+                opened.close()
+
+
+def read_npz(path: Path, names: Iterable[str]) -> dict[str, FloatArray]:
+    """Read some of the arrays of a file that a fit keeps between its tasks.
+
+    Raises
+    ------
+    StoreError : when it is missing or damaged
+    """
+    try:
+        with open_numpy(path) as arrays:
+            return {name: arrays[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise StoreError(
+            f"The fit's file {path} is missing or damaged ({error}). Remove it, then call fit "
+            "again on the same store: only what is missing is done."
+        ) from error
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """What L3-SVMs keep: landmarks, the cells' states round by round, and the finished model.
 
-``joint/<phase>-<round>/<first>-<last>.npz`` holds what one task found for some cells: the file
-appears whole, and is its own marker. A round begins where the one before it ended, so that a fit
-which is called again finds its way through the files of the rounds it has done.
+``joint/<phase>-<round>/<first>-<last>`` holds what one task found for some cells: states, which the
+next round begins from, and statistics, which come last and are the marker. A fit that is called
+again finds its way through the statistics of the rounds it has done. States of a round go when no
+problem can return to them.
 """
 
+import shutil
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,15 +15,17 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, LinearModel, VoronoiCells
-from daskls.store.files import no_space_is_store_error, replace_file
+from daskls.store.files import no_space_is_store_error, read_npz, replace_file
 from daskls.store.layout import Root, read_array, report_to_json, write_array, write_partition
 
 __all__ = [
     "CellStates",
+    "drop_phase",
+    "drop_states",
     "read_landmarks",
     "read_linear_model",
     "read_states",
-    "states_path",
+    "read_stats",
     "write_landmarks",
     "write_linear_index",
     "write_states",
@@ -39,34 +43,81 @@ class CellStates:
     biases : float64 array, shape (p,). Of each problem.
     theta : float64 array, shape (c, p, l)
     deltas : float64 array, shape (c, p). The smoothing reached.
-    stats : float64 array, shape (c, p, N_STATS)
     """
 
     biases: FloatArray
     theta: FloatArray
     deltas: FloatArray
-    stats: FloatArray
 
 
-def states_path(root: Path, phase: str, number: int, cells: tuple[int, int]) -> Path:
-    """Return the file of some cells in one round."""
-    return root / "joint" / f"{phase}-{number:03d}" / f"{cells[0]:06d}-{cells[1]:06d}.npz"
+def round_path(root: Path, phase: str, number: int) -> Path:
+    """Return the folder of a round."""
+    return root / "joint" / f"{phase}-{number:03d}"
 
 
-def write_states(path: Path, states: CellStates) -> None:
-    """Write what a task found."""
+def _files(root: Path, phase: str, number: int, cells: tuple[int, int]) -> tuple[Path, Path]:
+    """Return the files of some cells in one round: of their states, and of the statistics."""
+    name = f"{cells[0]:06d}-{cells[1]:06d}"
+    folder = round_path(root, phase, number)
+    return folder / f"{name}.states", folder / f"{name}.stats"
+
+
+def write_states(
+    root: Path,
+    phase: str,
+    number: int,
+    cells: tuple[int, int],
+    states: CellStates,
+    stats: FloatArray,
+) -> None:
+    """Write what a task found; the statistics last, they are the marker.
+
+    Parameters
+    ----------
+    root, phase, number, cells : name the task
+    states : CellStates
+    stats : float64 array, shape (c, p, N_STATS)
+    """
+    path, marker = _files(root, phase, number, cells)
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f.name: getattr(states, f.name) for f in fields(CellStates)}
-    with replace_file(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)
+    for target, own in ((path, arrays), (marker, {"stats": stats})):
+        with replace_file(target) as temporary, temporary.open("wb") as file:
+            np.savez(file, **own)
 
 
-def read_states(path: Path) -> CellStates | None:
-    """Return what a task wrote, or None."""
-    if not path.exists():
-        return None
-    with np.load(path) as saved:
-        return CellStates(**{f.name: saved[f.name] for f in fields(CellStates)})
+def read_stats(root: Path, phase: str, number: int, cells: tuple[int, int]) -> FloatArray | None:
+    """Return the statistics of a task that is done, or None.
+
+    Raises
+    ------
+    StoreError : when they are damaged
+    """
+    marker = _files(root, phase, number, cells)[1]
+    return read_npz(marker, ["stats"])["stats"] if marker.exists() else None
+
+
+def read_states(root: Path, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
+    """Return the states that a task reached.
+
+    Raises
+    ------
+    StoreError : when they are gone or damaged
+    """
+    path = _files(root, phase, number, cells)[0]
+    return CellStates(**read_npz(path, [f.name for f in fields(CellStates)]))
+
+
+def drop_states(root: Path, phase: str, number: int) -> None:
+    """Remove the states of a round from which nothing goes on; its statistics stay."""
+    for path in round_path(root, phase, number).glob("*.states"):
+        path.unlink(missing_ok=True)
+
+
+def drop_phase(root: Path, phase: str) -> None:
+    """Remove all rounds of a phase."""
+    for folder in (root / "joint").glob(f"{phase}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_landmarks(root: Root, landmarks: FloatArray, gamma: float | None) -> None:

@@ -5,16 +5,14 @@ own marker. All of it goes when the model is finished.
 """
 
 import shutil
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.exchange import Rows
-from daskls.store.files import replace_file
+from daskls.store.files import read_npz, replace_file
 from daskls.store.models import bundle_path, finished_bundles
 
 __all__ = ["find_parts", "has_part", "read_part", "read_rows", "remove_parts", "write_part"]
@@ -57,15 +55,7 @@ def read_part(
     ------
     StoreError : when it is missing or damaged
     """
-    path = bundle_path(root, first, last, kind_path(kind))
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise StoreError(
-            f"The fit's file {path} is missing or damaged ({error}). Remove it, then call fit "
-            "again on the same store: only what is missing is done."
-        ) from error
+    return read_npz(bundle_path(root, first, last, kind_path(kind)), names)
 
 
 def read_rows(root: Path, kind: str, first: int, last: int) -> Rows:

@@ -19,10 +19,17 @@ from support import MIB, checkers
 from threadpoolctl import threadpool_limits
 
 import daskls
-from daskls import DataError, LandmarkSVC, MemoryPlanError, ParameterError, StoreError
+from daskls import (
+    DataError,
+    LandmarkSVC,
+    MemoryPlanError,
+    NonConvergenceWarning,
+    ParameterError,
+    StoreError,
+)
 from daskls.graph import begin, fit_joint, joint, predict
 from daskls.graph.gather import folds_of
-from daskls.plan import Resources
+from daskls.plan import Resources, plan_sample
 
 N = 700
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -209,13 +216,13 @@ def test_a_stopped_fit_goes_on(phase, tmp_path, monkeypatch):
     monkeypatch.setattr(joint, "solve_cell", stopping)
     with pytest.raises(StopError):
         small_landmarks(**params, store=tmp_path / "m").fit(X, y)
-    files = set((tmp_path / "m" / "joint").rglob("*.npz"))
+    files = set((tmp_path / "m" / "joint").rglob("*.stats"))
     assert any(phase in str(file) for file in files)
     times = {file: file.stat().st_mtime_ns for file in files}
     seen = {}
 
     def counting(*args):
-        seen.update({file: file.stat().st_mtime_ns for file in files})
+        seen.update({file: file.stat().st_mtime_ns for file in files if file.exists()})
         return solve(*args)
 
     monkeypatch.setattr(joint, "solve_cell", counting)
@@ -225,6 +232,65 @@ def test_a_stopped_fit_goes_on(phase, tmp_path, monkeypatch):
     assert seen == times
     assert not (tmp_path / "m" / "joint").exists()
     assert_same_landmarks(reference, model)
+
+
+def test_a_damaged_file_of_a_round_is_named(tmp_path, monkeypatch):
+    X, y = checkers(N)
+    train = fit_joint._read_solution
+
+    def stop(*_):
+        raise StopError
+
+    monkeypatch.setattr(fit_joint, "_read_solution", stop)
+    with pytest.raises(StopError):
+        small_landmarks(store=tmp_path / "m").fit(X, y)
+    monkeypatch.setattr(fit_joint, "_read_solution", train)
+    last = sorted((tmp_path / "m" / "joint").rglob("*.stats"))[-1]
+    last.write_bytes(last.read_bytes()[:100])
+    with pytest.raises(StoreError, match=r"\.stats is missing or damaged .* call fit again"):
+        small_landmarks(store=tmp_path / "m").fit(X, y)
+    last.unlink()
+    model = small_landmarks(store=tmp_path / "m").fit(X, y)
+    assert_same_landmarks(small_landmarks().fit(X, y), model)
+
+
+def test_rounds_that_nothing_returns_to_are_dropped(monkeypatch):
+    X, y = checkers(N)
+    held = []
+    drop = fit_joint.drop_states
+
+    def dropping(root, phase, number):
+        drop(root, phase, number)
+        held.append(len({p.parent for p in (root / "joint").rglob("*.states")}))
+
+    monkeypatch.setattr(fit_joint, "drop_states", dropping)
+    small_landmarks(C=[0.1, 10.0], cv=3, tol=1e-8).fit(X, y)
+    assert len(held) > 5
+    assert max(held) < len(held)
+
+
+def test_rows_of_weight_0_are_as_if_they_were_not_there():
+    # So many features that not all rows are sampled: how many depends on the rows that count.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 900)).astype("f4")
+    y = (X[:, 0] > 0).astype(int)
+    model = small_landmarks(40).fit(X, y)
+    weights = np.r_[np.ones(12_000), np.zeros(12_000)]
+    twice = small_landmarks(40).fit(np.vstack([X, X]), np.r_[y, y], sample_weight=weights)
+    assert plan_sample(12_000, 900, 300) != plan_sample(12_000, 900, 600)
+    queries = X[:200]
+    same = model.decision_function(queries) == twice.decision_function(queries)
+    assert same.all()
+
+
+def test_what_was_not_solved_is_said():
+    X, y = checkers(200)
+    with pytest.warns(NonConvergenceWarning, match=r"joint problems ended .* Center") as warned:
+        model = LandmarkSVC(8, C=[1.0, 100.0], cv=3, tol=1e-9, random_state=0).fit(X + 1e4, y)
+    assert warned[0].filename == __file__
+    report = model.fit_report_
+    assert 0 < report.n_at_limit[0] <= report.n_trained[0] == 2 * 3 + 1
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 def test_saved_models_open(tmp_path):
@@ -309,11 +375,13 @@ def test_a_rare_class_may_be_missing_in_a_fold():
 # What is refused
 
 
-def test_more_landmarks_than_there_are():
+def test_more_landmarks_than_there_are(tmp_path):
     X, y = checkers(30)
     assert small_landmarks(2, n_landmarks=30).fit(X, y).landmarks_.shape == (30, 2)
     with pytest.raises(ParameterError, match=r"n_landmarks=31, but 30 rows .* at most 30"):
-        small_landmarks(2, n_landmarks=31).fit(X, y)
+        small_landmarks(2, n_landmarks=31, store=tmp_path / "m").fit(X, y)
+    # Nothing has begun: another number takes the same store.
+    small_landmarks(2, n_landmarks=3, store=tmp_path / "m").fit(X, y)
     with pytest.raises(ParameterError, match=r"n_landmarks=3, .* at most 2 .*'pca'; lower it"):
         small_landmarks(2, n_landmarks=3, landmarks="pca").fit(X, y)
 
