@@ -1,0 +1,312 @@
+"""All methods on the same five sets: error, training, prediction a row, size of the model.
+
+One process a measurement, one thread. Features in [0, 1]; for the linear methods (LandmarkSVC,
+LinearSVC) of standard deviation 1. Methods with a grid of their own use it; the others share one C
+and gamma a set, found for scikit-learn's SVC with 3 folds of 3000 rows. What takes more than
+`LIMIT_S` CPU seconds is stopped and left out; prediction is measured on as many rows as fit into
+`PREDICT_S`. Rows that are done are kept in ``benchmarks/results/methods.jsonl``, from which
+``methods.md`` and ``.png`` are drawn. The sets are read from the folder in DASKLS_DATA.
+
+    python benchmarks/methods.py [--sets ijcnn1 ...] [--methods VoronoiSVC ...]
+    python benchmarks/methods.py --draw    # measure nothing
+"""
+
+import argparse
+import contextlib
+import multiprocessing
+import pickle
+import resource
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import dask
+import matplotlib as mpl
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from journal import TOO_SLOW, Column, Journal, Record, table
+from matplotlib.lines import Line2D
+from measure import machine
+from real_sets import scaled
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+import daskls
+
+RESULTS = Path(__file__).parent / "results"
+SETS = ("svmguide1", "ijcnn1", "usps", "letter", "covtype")
+COVTYPE_ROWS = 100_000
+LIMIT_S = 360
+PREDICT_S = 60
+# Test rows that are predicted: all, or as many of these as there is time for.
+FEWER_ROWS = (10_000, 2000, 500)
+GRID = {"C": [1, 10, 100], "gamma": [0.02, 0.1, 0.5, 2.5, 12.5]}
+GRID_ROWS = 3000
+
+Data = tuple[np.ndarray, ...]
+# The estimator; whether it takes the shared C and gamma; whether features have deviation 1.
+METHODS: dict[str, tuple[Callable[..., Any], bool, bool]] = {
+    "VoronoiSVC": (lambda: daskls.VoronoiSVC(random_state=0), False, False),
+    "RandomChunkSVC": (lambda: daskls.RandomChunkSVC(random_state=0), False, False),
+    "FalkSVC": (lambda: daskls.FalkSVC(1000, selection="local", random_state=0), False, False),
+    "FalkSVC, center": (
+        lambda: daskls.FalkSVC(1000, selection="local", assign="center", random_state=0),
+        False,
+        False,
+    ),
+    "LandmarkSVC": (lambda: daskls.LandmarkSVC(random_state=0), False, True),
+    "KNNSVC": (lambda **p: daskls.KNNSVC(random_state=0, **p), True, False),
+    "KernelKNNClassifier": (lambda: daskls.KernelKNNClassifier(5, random_state=0), False, False),
+    "LocalSamplingSVC": (lambda **p: daskls.LocalSamplingSVC(random_state=0, **p), True, False),
+    "NeighborSamplingSVC": (
+        lambda **p: daskls.NeighborSamplingSVC(random_state=0, **p),
+        True,
+        False,
+    ),
+    "SVC": (lambda **p: SVC(cache_size=1000, **p), True, False),
+    "LinearSVC": (lambda: LinearSVC(dual=False), False, True),
+}
+PEERS = ("SVC", "LinearSVC")
+
+
+def load(name: str) -> Data:
+    """Return training and test rows in [0, 1]; test rows in a random order, covtype cut."""
+    X, y, X_test, y_test = scaled(name)
+    order = np.random.default_rng(0).permutation(len(X_test))
+    n = COVTYPE_ROWS if name == "covtype" else len(X)
+    return X[:n], y[:n], X_test[order], y_test[order]
+
+
+def to_deviation(X: np.ndarray, X_test: np.ndarray) -> Data:
+    """Give each feature the mean 0 and the standard deviation 1 among training rows."""
+    scaler = StandardScaler().fit(X.astype(np.float64))
+    return tuple(scaler.transform(part).astype(np.float32) for part in (X, X_test))
+
+
+def search(data: Data) -> Record:
+    """Choose the C and gamma that methods without a grid share."""
+    rows = np.random.default_rng(1).permutation(len(data[0]))[:GRID_ROWS]
+    found = GridSearchCV(SVC(), GRID, cv=3).fit(data[0][rows], data[1][rows])
+    return {"params": found.best_params_, "accuracy": float(found.best_score_)}
+
+
+def measure(method: str, name: str, params: dict[str, float]) -> Record:
+    """Return what one method costs on one set; in a process of its own."""
+    make, takes_params, is_linear = METHODS[method]
+    X, y, X_test, y_test = load(name)
+    if is_linear:
+        X, X_test = to_deviation(X, X_test)
+    chosen = params if takes_params else {}
+    with dask.config.set(scheduler="sync"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warm_up(make, chosen, X, y)
+        begin_limit()
+        started = time.process_time()
+        model = make(**chosen).fit(X, y)
+        fit_s = time.process_time() - started
+        n = test_rows(model, X_test)
+        started = time.process_time()
+        predicted = model.predict(X_test[:n])
+        predict_s = time.process_time() - started
+    return {
+        "error": float(np.mean(predicted != y_test[:n])),
+        "fit_cpu_s": fit_s,
+        "predict_us": 1e6 * predict_s / n,
+        "test_rows": n,
+        "rows": len(X),
+        "features": X.shape[1],
+        "classes": len(model.classes_),
+        "model_nbytes": model_nbytes(model),
+        **about(model),
+        "warnings": sorted({f"{w.category.__name__}: {w.message}" for w in caught})[:3],
+    }
+
+
+def warm_up(make: Callable[..., Any], params: dict[str, float], X: np.ndarray, y: Any) -> None:
+    """Load the compiled kernels, by a fit of a few rows of two classes."""
+    rows = np.flatnonzero(np.isin(y, np.unique(y)[:2]))[:2000]
+    # Too few rows for the subsamples of LocalSamplingSVC, which says so when they are drawn.
+    with contextlib.suppress(daskls.DataError):
+        make(**params).fit(X[rows], y[rows]).predict(X[:100])
+
+
+def begin_limit() -> None:
+    """Let the system end this process when it has used up its CPU seconds from now on."""
+    used = int(time.process_time())
+    resource.setrlimit(resource.RLIMIT_CPU, (used + LIMIT_S, used + LIMIT_S + 5))
+
+
+def test_rows(model: Any, X_test: np.ndarray) -> int:
+    """Return how many test rows there is time for, by the time that a few take."""
+    few = FEWER_ROWS[-1] // 5
+    started = time.process_time()
+    model.predict(X_test[:few])
+    a_row = (time.process_time() - started) / few
+    counts = [len(X_test), *(n for n in FEWER_ROWS if n < len(X_test))]
+    return next((n for n in counts if n * a_row <= PREDICT_S), counts[-1])
+
+
+def model_nbytes(model: Any) -> int:
+    if not hasattr(model, "save"):
+        return len(pickle.dumps(model))
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.zarr")
+        return sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file())
+
+
+def about(model: Any) -> Record:
+    """Return how many models there are, and on how many support rows they rest."""
+    if isinstance(model, SVC):
+        return {"models": 1, "support": int(model.n_support_.sum())}
+    if isinstance(model, LinearSVC):
+        return {"models": 1}
+    selected = getattr(model, "selected_", None) or {}
+    return {
+        "models": model.n_cells_,
+        "support": int(model.fit_report_.n_support.sum()) if model.n_cells_ else 0,
+        **{key: selected[key] for key in ("C", "gamma") if selected.get(key) is not None},
+    }
+
+
+def run_child(sender: Any, method: str, name: str, params: dict[str, float]) -> None:
+    try:
+        sender.send(measure(method, name, params))
+    except Exception as error:
+        sender.send({"failure": f"{type(error).__name__}: {error}"})
+
+
+def measured_apart(method: str, name: str, params: dict[str, float]) -> Record:
+    """Measure in a process of its own, which the system ends at the limit."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=run_child, args=(sender, method, name, params))
+    child.start()
+    sender.close()
+    try:
+        found = receiver.recv()
+    except EOFError:
+        found = {"failure": f"{TOO_SLOW}: more than {LIMIT_S} CPU s"}
+    child.join()
+    return found
+
+
+def params_of(name: str, journal: Journal) -> dict[str, float]:
+    found = journal.find(set=name, method="search")
+    if found is None:
+        found = journal.add({"set": name, "method": "search", **search(load(name))})
+        print(found, flush=True)
+    return found["params"]
+
+
+def columns() -> list[Column]:
+    return [
+        ("method", lambda r: r["method"]),
+        ("error %", lambda r: r.get("failure") or f"{100 * r['error']:.2f}"),
+        ("train CPU s", lambda r: f"{r['fit_cpu_s']:.1f}"),
+        ("predict us a row", lambda r: f"{r['predict_us']:,.1f}"),
+        ("model MB", lambda r: f"{r['model_nbytes'] / 1e6:,.2f}"),
+        ("models", lambda r: f"{r['models']:,}"),
+        ("support rows", lambda r: f"{r['support']:,}"),
+        ("test rows", lambda r: f"{r['test_rows']:,}"),
+    ]
+
+
+def draw(journal: Journal, path: Path) -> None:
+    """Draw a panel a set: error against prediction, the area of a mark by the model's size."""
+    figure, grid = plt.subplots(2, 3, figsize=(12, 7.5))
+    colors = dict(zip(METHODS, (*plt.get_cmap("tab20").colors[::2], (0, 0, 0)), strict=True))
+    for axes, name in zip(grid.flat, SETS, strict=False):
+        for method in METHODS:
+            r = journal.find(set=name, method=method)
+            if r and "error" in r:
+                axes.scatter(
+                    r["predict_us"],
+                    100 * r["error"],
+                    s=area(r["model_nbytes"]),
+                    color=colors[method],
+                    marker="s" if method in PEERS else "o",
+                    alpha=0.75,
+                    edgecolors="black",
+                    linewidths=0.5,
+                )
+        axes.set(xscale="log", title=name, xlabel="prediction, CPU us a row", ylabel="error %")
+        axes.margins(0.12)
+        axes.grid(alpha=0.3)
+    legend(grid.flat[-1], colors)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+def area(nbytes: float) -> float:
+    """Return the area of a mark: a tenth of a MB is 30, each factor of 10 doubles it."""
+    return 30 * 2 ** max(np.log10(nbytes / 1e5), -1)
+
+
+def legend(axes: Any, colors: dict[str, Any]) -> None:
+    axes.axis("off")
+
+    def mark(label: str, color: Any, size: float, marker: str = "o") -> Line2D:
+        style = {"color": color, "markersize": size, "marker": marker, "linestyle": ""}
+        return Line2D([], [], label=label, markeredgecolor="black", markeredgewidth=0.5, **style)
+
+    names = [mark(m, c, 8, "s" if m in PEERS else "o") for m, c in colors.items()]
+    sizes = [mark(f"{mb:g} MB", "white", np.sqrt(area(mb * 1e6))) for mb in (0.01, 1, 100)]
+    axes.add_artist(axes.legend(handles=names, loc="upper left", fontsize=9))
+    axes.legend(handles=sizes, loc="upper right", title="model", fontsize=9, labelspacing=1)
+
+
+def section(name: str, journal: Journal) -> str:
+    records = [r for m in METHODS if (r := journal.find(set=name, method=m))]
+    first = next((r for r in records if "error" in r), None)
+    if first is None:
+        return ""
+    shared = journal.find(set=name, method="search")["params"]
+    return (
+        f"\n## {name}: {first['rows']:,} rows, {first['features']} features, "
+        f"{first['classes']} classes\n\nShared parameters: C={shared['C']:g}, "
+        f"gamma={shared['gamma']:g}.\n\n{table(columns(), records)}"
+    )
+
+
+def write(journal: Journal) -> None:
+    (RESULTS / "methods.md").write_text(
+        "# All methods on the same sets\n\n"
+        f"{machine()}; one process, one thread, one seed.\n\n"
+        "Features in [0, 1]; of standard deviation 1 for LandmarkSVC and LinearSVC. KNNSVC, "
+        "LocalSamplingSVC, NeighborSamplingSVC and SVC share one C and gamma a set, found for SVC "
+        f"with 3 folds of {GRID_ROWS:,} rows (not part of the seconds); the others use their "
+        "defaults, LinearSVC C=1; FalkSVC has 1000 neighbors and local selection. Errors are of "
+        "the first test rows in a random order, as many as the last column says. A model's size "
+        "is that of its files, a scikit-learn one's that of its pickle. Above "
+        f"{LIMIT_S} CPU s of training and prediction a method is stopped.\n"
+        + "".join(section(name, journal) for name in SETS)
+        + "\n![Error against prediction](methods.png)\n"
+    )
+    draw(journal, RESULTS / "methods.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--draw", action="store_true", help="measure nothing")
+    args = parser.parse_args()
+    journal = Journal(RESULTS / "methods.jsonl")
+    for name, method in () if args.draw else product(args.sets, args.methods):
+        params = params_of(name, journal)
+        if not journal.is_done(set=name, method=method):
+            found = measured_apart(method, name, params)
+            found = {"set": name, "method": method, **found, "machine": machine()}
+            print({k: v for k, v in journal.add(found).items() if k != "machine"}, flush=True)
+    write(journal)
+
+
+if __name__ == "__main__":
+    main()
