@@ -13,6 +13,7 @@ and gamma a set, found for scikit-learn's SVC with 3 folds of 3000 rows. What ta
 
 import argparse
 import contextlib
+import math
 import multiprocessing
 import pickle
 import resource
@@ -71,7 +72,11 @@ METHODS: dict[str, tuple[Callable[..., Any], bool, bool]] = {
     "SVC": (lambda **p: SVC(cache_size=1000, **p), True, False),
     "LinearSVC": (lambda: LinearSVC(dual=False), False, True),
 }
-PEERS = ("SVC", "LinearSVC")
+# Squares are scikit-learn's; diamonds one function everywhere; circles local ones.
+MARKERS = {
+    **dict.fromkeys(("SVC", "LinearSVC"), "s"),
+    **dict.fromkeys(("RandomChunkSVC", "LocalSamplingSVC", "NeighborSamplingSVC"), "D"),
+}
 
 
 def load(name: str) -> Data:
@@ -129,8 +134,8 @@ def warm_up(make: Callable[..., Any], params: dict[str, float], X: np.ndarray, y
     """Load the compiled kernels, by a fit of a few rows of two classes."""
     first, second = np.unique(y)[:2]
     rows = np.concatenate([np.flatnonzero(y == label)[:200] for label in (first, second)])
-    # Too few rows for the subsamples of LocalSamplingSVC, which says so when they are drawn.
-    with contextlib.suppress(daskls.DataError):
+    # Too few rows for the subsamples of LocalSamplingSVC.
+    with contextlib.suppress(daskls.DasklsError):
         make(**params).fit(X[rows], y[rows]).predict(X[:100])
 
 
@@ -223,13 +228,20 @@ def columns() -> list[Column]:
     return [
         ("method", lambda r: r["method"]),
         ("error %", lambda r: r.get("failure") or f"{100 * r['error']:.2f}"),
-        ("train CPU s", lambda r: f"{r['fit_cpu_s']:.1f}"),
-        ("predict us a row", lambda r: f"{r['predict_us']:,.1f}"),
-        ("model MB", lambda r: f"{r['model_nbytes'] / 1e6:,.2f}"),
+        ("train CPU s", lambda r: shown(r["fit_cpu_s"])),
+        ("predict us a row", lambda r: shown(r["predict_us"])),
+        ("model MB", lambda r: shown(r["model_nbytes"] / 1e6)),
         ("models", lambda r: f"{r['models']:,}"),
         ("support rows", lambda r: f"{r['support']:,}"),
         ("test rows", lambda r: f"{r['test_rows']:,}"),
     ]
+
+
+def shown(value: float) -> str:
+    """Return two or more digits, however small the value; a hundredth at the least."""
+    if value < 0.01:
+        return "< 0.01"
+    return f"{value:,.{max(0, 1 - math.floor(math.log10(value)))}f}"
 
 
 def draw(journal: Journal, path: Path) -> None:
@@ -245,13 +257,14 @@ def draw(journal: Journal, path: Path) -> None:
                     100 * r["error"],
                     s=area(r["model_nbytes"]),
                     color=colors[method],
-                    marker="s" if method in PEERS else "o",
+                    marker=MARKERS.get(method, "o"),
                     alpha=0.75,
                     edgecolors="black",
                     linewidths=0.5,
                 )
         axes.set(xscale="log", title=name, xlabel="prediction, CPU us a row", ylabel="error %")
-        axes.margins(0.12)
+        axes.set_xlim(0.01, 10_000)
+        axes.margins(y=0.12)
         axes.grid(alpha=0.3)
     legend(grid.flat[-1], colors)
     figure.tight_layout()
@@ -270,10 +283,33 @@ def legend(axes: Any, colors: dict[str, Any]) -> None:
         style = {"color": color, "markersize": size, "marker": marker, "linestyle": ""}
         return Line2D([], [], label=label, markeredgecolor="black", markeredgewidth=0.5, **style)
 
-    names = [mark(m, c, 8, "s" if m in PEERS else "o") for m, c in colors.items()]
+    names = [mark(m, c, 8, MARKERS.get(m, "o")) for m, c in colors.items()]
     sizes = [mark(f"{mb:g} MB", "white", np.sqrt(area(mb * 1e6))) for mb in (0.01, 1, 100)]
     axes.add_artist(axes.legend(handles=names, loc="upper left", fontsize=9))
     axes.legend(handles=sizes, loc="upper right", title="model", fontsize=9, labelspacing=1)
+
+
+# What is compared over the sets.
+QUANTITIES: tuple[Column, ...] = (
+    ("Error, %", lambda r: f"{100 * r['error']:.2f}"),
+    ("Training, CPU seconds", lambda r: shown(r["fit_cpu_s"])),
+    ("Prediction, CPU microseconds a row", lambda r: shown(r["predict_us"])),
+    ("Model, MB", lambda r: shown(r["model_nbytes"] / 1e6)),
+)
+
+
+def overview(journal: Journal) -> str:
+    """Return a table of methods and sets for each quantity."""
+    rows = [{"name": m, **{s: journal.find(set=s, method=m) or {} for s in SETS}} for m in METHODS]
+    parts = []
+    for title, show in QUANTITIES:
+
+        def value(name: str, show: Callable[[Record], Any] = show) -> Callable[[Record], Any]:
+            return lambda row: "not done" if "failure" in row[name] else show(row[name])
+
+        heads: list[Column] = [("method", lambda row: row["name"])]
+        parts.append(f"\n{title}:\n\n{table(heads + [(s, value(s)) for s in SETS], rows)}")
+    return "".join(parts)
 
 
 def section(name: str, journal: Journal) -> str:
@@ -295,11 +331,14 @@ def write(journal: Journal) -> None:
         f"{machine()}; one process, one thread, one seed.\n\n"
         "Features in [0, 1]; of standard deviation 1 for LandmarkSVC and LinearSVC. KNNSVC, "
         "LocalSamplingSVC, NeighborSamplingSVC and SVC share one C and gamma a set, found for SVC "
-        f"with 3 folds of {GRID_ROWS:,} rows (not part of the seconds); the others use their "
+        f"with 3 folds of at most {GRID_ROWS:,} rows among C={GRID['C']} and gamma={GRID['gamma']} "
+        "(not part of the seconds); the others use their "
         "defaults, LinearSVC C=1; FalkSVC has 1000 neighbors and local selection. Errors are of "
         "the first test rows in a random order, as many as the last column says. A model's size "
-        "is that of its files, a scikit-learn one's that of its pickle. Above "
+        "is that of its files, a scikit-learn one's that of its pickle. Prediction is by a model "
+        "that has answered before. Above "
         f"{LIMIT_S} CPU s of training and prediction a method is stopped.\n"
+        + overview(journal)
         + "".join(section(name, journal) for name in SETS)
         + "\n![Error against prediction](methods.png)\n"
     )
