@@ -2,9 +2,9 @@
 
 RandomChunkSVC and VoronoiSVC at the same sizes and numbers of training rows: error, CPU seconds of
 training, and what a predicted row costs. One process, one thread, the first 100,000 test rows;
-where chunks would need longer than `PREDICT_LIMIT_S` for these, the first 30,000 or 10,000. Rows that are
-done are kept in ``benchmarks/results/chunks.jsonl``, from which ``chunks.md`` and ``.png`` are
-drawn. Cheap ones come first.
+where chunks would need longer than `PREDICT_LIMIT_S` for these, the first 30,000 or 10,000. Rows
+that are done are kept in ``benchmarks/results/chunks.jsonl``, from which ``chunks.md`` and ``.png``
+are drawn. Cheap ones come first.
 
     python benchmarks/chunks.py [--rows 10000 30000] [--sizes 2000]    # these alone
     python benchmarks/chunks.py --draw                                 # measure nothing
