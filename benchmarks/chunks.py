@@ -6,8 +6,8 @@ where chunks would need longer than `PREDICT_LIMIT_S` for these, the first 30,00
 that are done are kept in ``benchmarks/results/chunks.jsonl``, from which ``chunks.md`` and ``.png``
 are drawn. Cheap ones come first.
 
-    python benchmarks/chunks.py [--rows 10000 30000] [--sizes 2000]    # these alone
-    python benchmarks/chunks.py --draw                                 # measure nothing
+    python benchmarks/chunks.py [--rows 10000 30000] [--sizes 2000] [--methods cells]
+    python benchmarks/chunks.py --draw    # measure nothing
 """
 
 import argparse
@@ -182,6 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", nargs="+", type=int, default=ROWS, choices=ROWS)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, choices=SIZES)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     args = parser.parse_args()
     journal = Journal(RESULTS / "chunks.jsonl")
@@ -189,7 +190,7 @@ def main() -> None:
         warm_up()
         data = scaled("covtype")
         for n, size in points():
-            for method in METHODS if n in args.rows and size in args.sizes else ():
+            for method in args.methods if n in args.rows and size in args.sizes else ():
                 if not journal.is_done(method=method, rows=n, size=size):
                     found = journal.add(measure(method, n, size, data))
                     print({k: v for k, v in found.items() if k != "machine"}, flush=True)
