@@ -21,6 +21,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from journal import TOO_SLOW, Column, Journal, Record, table
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 from measure import machine
 from real_sets import scaled
 from sklearn.model_selection import GridSearchCV
@@ -263,8 +265,11 @@ def draw(journal: Journal, path: Path) -> None:
                     linewidths=0.5,
                 )
         axes.set(xscale="log", title=name, xlabel="prediction, CPU us a row", ylabel="error %")
-        axes.set_xlim(0.01, 10_000)
+        axes.set(xlim=(0.01, 10_000), yscale="log")
         axes.margins(y=0.12)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(alpha=0.3)
     legend(grid.flat[-1], colors)
     figure.tight_layout()
@@ -285,7 +290,11 @@ def legend(axes: Any, colors: dict[str, Any]) -> None:
 
     names = [mark(m, c, 8, MARKERS.get(m, "o")) for m, c in colors.items()]
     sizes = [mark(f"{mb:g} MB", "white", np.sqrt(area(mb * 1e6))) for mb in (0.01, 1, 100)]
-    axes.add_artist(axes.legend(handles=names, loc="upper left", fontsize=9))
+    title = "circles: local, diamonds: one function,\nsquares: scikit-learn"
+    methods = axes.legend(
+        handles=names, loc="upper left", fontsize=9, title=title, title_fontsize=9
+    )
+    axes.add_artist(methods)
     axes.legend(handles=sizes, loc="upper right", title="model", fontsize=9, labelspacing=1)
 
 
@@ -303,13 +312,18 @@ def overview(journal: Journal) -> str:
     rows = [{"name": m, **{s: journal.find(set=s, method=m) or {} for s in SETS}} for m in METHODS]
     parts = []
     for title, show in QUANTITIES:
-
-        def value(name: str, show: Callable[[Record], Any] = show) -> Callable[[Record], Any]:
-            return lambda row: "not done" if "failure" in row[name] else show(row[name])
-
-        heads: list[Column] = [("method", lambda row: row["name"])]
-        parts.append(f"\n{title}:\n\n{table(heads + [(s, value(s)) for s in SETS], rows)}")
+        columns = [("method", lambda row: row["name"])]
+        columns += [(name, partial(of_set, name, show)) for name in SETS]
+        parts.append(f"\n{title}:\n\n{table(columns, rows)}")
     return "".join(parts)
+
+
+def of_set(name: str, show: Callable[[Record], Any], row: Record) -> Any:
+    """Return what a method's row of an overview says of one set."""
+    record = row[name]
+    if not record:
+        return "not measured"
+    return f"not done (> {LIMIT_S} s)" if "failure" in record else show(record)
 
 
 def section(name: str, journal: Journal) -> str:
