@@ -290,7 +290,7 @@ def legend(axes: Any, colors: dict[str, Any]) -> None:
 
     names = [mark(m, c, 8, MARKERS.get(m, "o")) for m, c in colors.items()]
     sizes = [mark(f"{mb:g} MB", "white", np.sqrt(area(mb * 1e6))) for mb in (0.01, 1, 100)]
-    title = "circles: local, diamonds: one function,\nsquares: scikit-learn"
+    title = "circle: local\ndiamond: one function\nsquare: scikit-learn"
     methods = axes.legend(
         handles=names, loc="upper left", fontsize=9, title=title, title_fontsize=9
     )
