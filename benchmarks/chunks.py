@@ -164,7 +164,7 @@ def write(journal: Journal) -> None:
     records = [r for r in found if r]
     (RESULTS / "chunks.md").write_text(
         "# Random chunks against cells\n\n"
-        f"{records[-1]['machine']}; one process, one thread.\n\n"
+        f"{records[-1]['machine']}; one process, one thread, beside other work.\n\n"
         "covtype, class 2 against the rest, features in [0, 1]; the method's own grid of C and "
         "gamma, 5 folds, one seed. Errors and times are those of the first 100,000 test rows, or "
         "of the first 30,000 or 10,000 where chunks would take more than "

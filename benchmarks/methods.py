@@ -342,7 +342,7 @@ def section(name: str, journal: Journal) -> str:
 def write(journal: Journal) -> None:
     (RESULTS / "methods.md").write_text(
         "# All methods on the same sets\n\n"
-        f"{machine()}; one process, one thread, one seed.\n\n"
+        f"{machine()}; one process, one thread, one seed, beside other work.\n\n"
         "Features in [0, 1]; of standard deviation 1 for LandmarkSVC and LinearSVC. KNNSVC, "
         "LocalSamplingSVC, NeighborSamplingSVC and SVC share one C and gamma a set, found for SVC "
         f"with 3 folds of at most {GRID_ROWS:,} rows among C={GRID['C']} and gamma={GRID['gamma']} "
