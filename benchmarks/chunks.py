@@ -143,6 +143,7 @@ def draw(journal: Journal, path: Path) -> None:
                 label=f"{method} of {size:,}",
             )
     axes.set(xscale="log", xlabel="training rows", ylabel="test error %", ylim=(0, None))
+    axes.set_xlim(8500, 600_000)
     axes.set_xticks(ROWS, [f"{n:,}" for n in ROWS])
     axes.minorticks_off()
     axes.grid(alpha=0.3)
@@ -158,10 +159,14 @@ def latest(journal: Journal, **key: Any) -> list[Record]:
     return [own[n] for n in sorted(own)]
 
 
+def find(journal: Journal, n: int, size: int, method: str) -> Record | None:
+    return journal.find(rows=n, size=size, method=method)
+
+
 def write(journal: Journal) -> None:
-    keys = product(ROWS, SIZES, METHODS)
-    found = [journal.find(rows=n, size=size, method=method) for n, size, method in keys]
-    records = [r for r in found if r]
+    found = {key: find(journal, *key) for key in product(ROWS, SIZES, METHODS)}
+    records = [r for r in found.values() if r]
+    missing = [f"{m} of {s:,} on {n:,}" for (n, s, m), r in found.items() if r is None]
     (RESULTS / "chunks.md").write_text(
         "# Random chunks against cells\n\n"
         f"{records[-1]['machine']}; one process, one thread, beside other work.\n\n"
@@ -170,6 +175,7 @@ def write(journal: Journal) -> None:
         "of the first 30,000 or 10,000 where chunks would take more than "
         f"{PREDICT_LIMIT_S} s for more.\n\n"
         + table(columns(), records)
+        + (f"\nNot measured: {'; '.join(missing)} rows.\n" if missing else "")
         + "\n## Time to predict, chunks by cells\n\n100,000 rows of training, as table 3 of the "
         "paper (COVTYPE).\n\n"
         + table(ratio_columns(), ratios(journal))
