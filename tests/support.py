@@ -266,6 +266,7 @@ SPIED = {
     "large": ("daskls.graph.sampling", "fit_large", "search"),
     "draws written": ("daskls.graph.balls", "write_part", "part"),
     "nearest written": ("daskls.graph.enrich", "write_part", "part"),
+    "round written": ("daskls.graph.joint", "write_states", "round"),
     "sample written": ("daskls.graph.sampling", "write_bundle", "written bundle"),
 }
 
@@ -282,6 +283,8 @@ def call_name(kind, args, kwargs):
         return f"{args[4].leaf}-{args[4].cell}"
     if kind == "search":
         return len(args[0])
+    if kind == "round":
+        return f"{args[1]}-{args[2]} {args[3]}"
     if kind == "part":
         return f"{args[1]}/{args[2]}"
     return args[1]

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from distributed import Client
 from falks import assert_same_falk, small_falk
+from landmarks import assert_same_landmarks, small_landmarks
 from samplings import assert_same_sampling, small_local, small_near
 from support import (
     Spies,
@@ -107,3 +108,16 @@ def test_a_killed_worker_costs_one_task_of_samples(
 def calls_of(folder, kind):
     """Return the names of what was written, told apart from other kinds."""
     return [f"{kind} {name}" for name in read_log(folder, f"{kind} written")]
+
+
+@pytest.mark.parametrize("at", [3, 20])
+def test_a_killed_worker_costs_one_group_of_a_round(at, spied_client, data, tmp_path):
+    params = {"C": [0.1, 10.0], "cv": 3}
+    reference = small_landmarks(**params, store=tmp_path / "a").fit(*data)
+    plan_kill(tmp_path, "round written", at)
+    model = small_landmarks(**params, client=spied_client, store=tmp_path / "m").fit(*data)
+    assert read_log(tmp_path, "killed") == ["round written"]
+    assert_same_landmarks(reference, model)
+    runs = Counter(read_log(tmp_path, "round written"))
+    assert len(runs) > 20
+    assert [n for n in runs.values() if n > 1] == [2]
