@@ -401,7 +401,7 @@ def test_candidates_of_samples_start_no_cluster(method, folder, data, monkeypatc
 
     monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
     args = ("fit", data, folder / "none.zarr", "--method", method, "--C", "1,10")
-    result = run(*args, code=1)
+    result = run(*args, code=2)
     assert "C has 2 candidates; give one value" in result.stderr
 
 
