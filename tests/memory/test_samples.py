@@ -97,7 +97,7 @@ def test_drawing_from_balls(n, d, tasks, monkeypatch):
 
 
 def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
-    n = 150_000
+    n = 100_000
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 2)).astype("f4"), rng.integers(2, size=n)
     seen = []
@@ -119,7 +119,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
     root = job.own.root
     kind = balls.draws_of(job.step)
     n_pairs = len(read_part(root, kind, *leaves, ("balls",))["balls"])
-    assert n_pairs > 0.9 * n
+    assert n_pairs > 0.85 * n
 
     def run():
         for path in (root / kind_path(kind)).iterdir():
