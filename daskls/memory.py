@@ -31,9 +31,11 @@ GEMM_COLUMNS = 1 << 14
 SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 1024, 256, 64 << 20
 # Kernel values that one large SVM keeps at the least, as in solvers/large.py.
 CACHE_NBYTES = 8 << 20
-# Pairs of a ball and a row that wait for their keys, as in graph/balls.py.
+# Pairs of a ball and a row that wait to be sorted, and that are looked at together; what a pair
+# holds while it is sorted: as in graph/balls.py and neighbors/balls.py.
 WAITING_PAIRS = 1 << 16
-PAIR_NBYTES = 80
+MARKED_PAIRS = 1 << 16
+PAIR_NBYTES = 104
 # Small vectors of one value a row, of all the functions that are active at the peak.
 ROW_TEMPORARIES = 128
 
@@ -175,8 +177,14 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     return max(training, judging) + m * sizes.row_nbytes
 
 
-def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int) -> int:
-    """Peak bytes of drawing from balls: their centers, a leaf and the part of it that is drawn."""
+def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_rows: int) -> int:
+    """Peak bytes of drawing from balls: their centers, a leaf, and pairs of a ball and a row.
+
+    All balls together keep at most as many pairs as there are rows, of ``n_rows``, however large
+    they are; before the others are dropped, as many more wait.
+    """
     centers = n_balls * (sizes.row_nbytes + 2 * sizes.n_features * F8 + 4 * F8)
     leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
-    return centers + leaf + 2 * min(WAITING_PAIRS, n_balls * leaf_rows) * PAIR_NBYTES
+    waiting = max(min(WAITING_PAIRS, n_balls * n_rows), n_rows)
+    marked = min(MARKED_PAIRS, n_balls * leaf_rows)
+    return centers + leaf + (n_rows + waiting + marked) * PAIR_NBYTES

@@ -378,6 +378,33 @@ METHODS = {
 }  # fmt: skip
 
 
+def check_path(path, parameter):
+    """What was tried is a table, and the model that answers is marked."""
+    text = run("info", path).stdout
+    assert "Over the cells" not in text
+    lines = text[text.index("The models tried") :].splitlines()[1:]
+    assert lines[0].split()[:2] == [parameter, "n_rows"]
+    tried = daskls.load(path).path_
+    assert len(lines) == 1 + len(tried)
+    (chosen,) = [line.split() for line in lines if line.startswith("chosen")]
+    best = tried[tried.validation_error.argmin()]
+    assert [int(chosen[2].replace(",", "")), int(chosen[3].replace(",", ""))] == [
+        best.n_rows,
+        best.n_support,
+    ]
+
+
+@pytest.mark.parametrize("method", ["local-sampling", "cglq"])
+def test_candidates_of_samples_start_no_cluster(method, folder, data, monkeypatch):
+    def fail(*args, **kwargs):
+        raise AssertionError("a cluster was started")
+
+    monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
+    args = ("fit", data, folder / "none.zarr", "--method", method, "--C", "1,10")
+    result = run(*args, code=2)
+    assert "C has 2 candidates; give one value" in result.stderr
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     path = folder / f"{method}.zarr"
@@ -388,6 +415,8 @@ def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     assert measures["accuracy"] == pytest.approx(daskls.load(path).score(X, y))
     assert measures["accuracy"] > 0.7
     assert type(daskls.load(path)).__name__ in run("info", path).stdout
+    if method in ("local-sampling", "cglq"):
+        check_path(path, "round" if method == "cglq" else "radius_scale")
     result = run(
         "fit", data, path, *options, "--refit", "cell", *HERE, code=1 if method == "chunks" else 2
     )

@@ -1,14 +1,23 @@
 import inspect
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from daskls.errors import MemoryPlanError
+from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import TaskSizes, assign_nbytes, group_nbytes, leaf_nbytes, model_nbytes
-from daskls.plan import Resources, check_memory, check_sample, plan_bundles, plan_sample
-from daskls.records import SolverSpec
+from daskls.partition.subsamples import plan_draws
+from daskls.plan import (
+    Resources,
+    check_memory,
+    check_sample,
+    check_sampling,
+    plan_bundles,
+    plan_sample,
+)
+from daskls.records import SamplingSpec, SolverSpec
 
 MIB = 1 << 20
 ROOMY = Resources(2, 1 << 40)
@@ -223,6 +232,57 @@ def test_no_cell_size_is_named_where_none_fits():
     sizes = sizes_of(n_features=10**6)
     with pytest.raises(MemoryPlanError, match="; lower cell_size, or give each worker"):
         check_memory(sizes, 4000, 4000, 1, Resources(1, assign_nbytes(sizes, 1)), at="expected")
+
+
+def refused_sampling(sampling, n_rows, error=ParameterError, nbytes=1 << 40, **sizes):
+    """Return the message that refuses a method on samples."""
+    with pytest.raises(error) as caught:
+        check_sampling(
+            sizes_of(**sizes), n_rows, min(n_rows, 1024), 1000, Resources(1, nbytes),
+            at="expected", sampling=sampling,
+        )  # fmt: skip
+    return str(caught.value).split("; ")[-1]
+
+
+@pytest.mark.parametrize("name", ["local-sampling", "cglq"])
+@pytest.mark.parametrize("n_rows", [2, 3, 20, 150, 1500])
+@pytest.mark.parametrize("n_subsamples", [1, 3, 10, 2000])
+@pytest.mark.parametrize("fraction", [0.0005, 0.0012, 0.3, 1.0])
+def test_remedies_of_small_subsamples_can_be_followed(fraction, n_subsamples, n_rows, name):
+    if plan_draws(n_rows, fraction, n_subsamples, 0).subsample_rows >= 2:
+        return
+    message = refused_sampling(SamplingSpec(name, fraction, n_subsamples), n_rows)
+    advice = message.removesuffix(".").split(", or ")
+    assert advice.pop() == "fit on more rows"
+    possible = n_rows - max(n_rows // 10, 1) >= 2
+    assert bool(advice) == possible
+    for remedy in advice:
+        then = {"fraction": fraction, "n": n_subsamples}
+        for parameter, key in (("sample_fraction", "fraction"), ("n_subsamples", "n")):
+            found = re.search(rf"{parameter} to ([\d.e-]+)", remedy)
+            if found:
+                then[key] = float(found.group(1))
+        assert fraction <= then["fraction"] <= 1
+        assert 1 <= then["n"] <= n_subsamples
+        assert plan_draws(n_rows, then["fraction"], int(then["n"]), 0).subsample_rows >= 2
+
+
+def test_neighbors_are_planned_as_many_as_there_are():
+    many = SamplingSpec("cglq", 0.1, n_neighbors=10**6)
+    roomy = Resources(1, 1 << 30)
+    check_sampling(sizes_of(2), 400, 400, 400, roomy, at="expected", sampling=many)
+    message = refused_sampling(many, 4000, MemoryPlanError, 256 << 20, n_features=2)
+    assert message.startswith("lower n_neighbors below 3599, or give each worker")
+
+
+def test_pairs_of_large_balls_are_planned():
+    own = SamplingSpec("local-sampling", 0.002, 3, radius_scale=300.0)
+    # A pair a row, and as many that wait: no other fraction would change it.
+    message = refused_sampling(own, 10**6, MemoryPlanError, 128 << 20, n_features=2)
+    assert message == "give each worker more memory or fewer threads."
+    few = replace(own, sample_fraction=0.9, n_subsamples=1000)
+    message = refused_sampling(few, 10**5, MemoryPlanError, 81 << 20, n_features=2)
+    assert message.startswith("lower sample_fraction below 0.9, or give")
 
 
 def test_large_sizes_are_told_in_gib():

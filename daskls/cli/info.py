@@ -21,6 +21,7 @@ QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
 MAX_SHOWN_CLASSES = 20
 NEIGHBORHOODS = ("falk", "knnsvm", "knn")
+TRIED = ("n_rows", "n_support", "validation_error", "seconds")
 SAMPLING = ("local-sampling", "cglq")
 
 
@@ -154,12 +155,27 @@ def _print_model(path: str) -> None:
         ("cells of one class", format_number((report.n_trained == 0).sum())),
         ("support rows", format_number(report.n_support.sum())),
     ]
+    if reader.method.get("name") in SAMPLING:
+        print_pairs(f"Model {path}", pairs)
+        _print_path(reader.method["name"], reader.summary)
+        return
     pairs += [
         ("choice on an edge", _edges(report)),
         ("solves above tol", format_number(report.n_at_limit.sum())),
     ]
     print_pairs(f"Model {path}", pairs)
     _print_quantiles(report)
+
+
+def _print_path(method: str, summary: dict[str, Any]) -> None:
+    """Print the models that were tried, one a line, and mark the one that answers."""
+    rows = []
+    for row in summary["path"]:
+        chosen = "chosen" if row["value"] == summary["best"] else ""
+        rows.append((chosen, *(format_number(row[name]) for name in ("value", *TRIED))))
+    of = "round" if method == "cglq" else "radius_scale"
+    print()
+    print_table("The models tried", ("", of, *TRIED), rows)
 
 
 def format_cells(report: Any) -> str:

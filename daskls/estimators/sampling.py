@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import draw_seed, saved_params
-from daskls.estimators.knn import check_single
 from daskls.estimators.neighborhoods import COMMON_CONSTRAINTS, SVM_CONSTRAINTS, svm_spec
 from daskls.graph.identity import FitRequest
 from daskls.plan import CELL_ROWS
-from daskls.records import SamplingSpec
+from daskls.records import SamplingSpec, SolverSpec
 
 __all__ = ["LocalSamplingSVC", "NeighborSamplingSVC"]
 
@@ -46,6 +46,23 @@ class SampledClassifier(LocalClassifier):
         """Return what the method does."""
         raise NotImplementedError
 
+    def _solver(self) -> SolverSpec:
+        """Return the solver's part; refuse candidates, which nothing here chooses from."""
+        spec = svm_spec(self, (1.0,))
+        for name, values in (("C", spec.C), ("gamma", spec.gamma)):
+            if values is not None and len(values) > 1:
+                raise ParameterError(
+                    f"{name} has {len(values)} candidates; give one value. To choose, fit a model "
+                    "of each and compare their scores on rows that were held out (in Python "
+                    "scikit-learn's GridSearchCV does)."
+                )
+        return spec
+
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, and candidates."""
+        super()._validate_params()
+        self._solver()
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose a sample around the support rows of subsamples, and train on it.
 
@@ -62,8 +79,8 @@ class SampledClassifier(LocalClassifier):
 
         Raises
         ------
-        DataError : data that cannot be trained on, with the first bad row's number; or no
-            subsample that holds two classes
+        DataError : data that cannot be trained on, with the first bad row's number; no subsample
+            that holds two classes; or features too small for float32
         ParameterError : subsamples of fewer than two rows
         MemoryPlanError : the largest task, or the sample, would not fit a worker
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
@@ -76,7 +93,7 @@ class SampledClassifier(LocalClassifier):
         request = FitRequest(
             estimator=type(self).__name__,
             params=saved_params(self),
-            spec=check_single(svm_spec(self, (1.0,))),
+            spec=self._solver(),
             cell_size=CELL_ROWS,
             n_partitions=1,
             seed=draw_seed(self.random_state),
@@ -161,7 +178,12 @@ class LocalSamplingSVC(SampledClassifier):
     rows of the balls or the fraction ``eta_j / max eta``, have on ijcnn1 the same error as this one
     where they draw as many rows.
 
-    The last SVM is trained by one task, which holds its sample; the rest is shared out.
+    On ijcnn1 (5 seeds) the search ends at an error 1.246 +- 0.079 times that of the SVM of all rows
+    in 123 % of its CPU time; the best radius_scale, 1.3, gives 1.127 in 47 %.
+
+    The last SVM is trained by one task, which holds its sample; the rest is shared out. Where no
+    subsample has support rows because its rows are equal, the class of the largest weight answers
+    everywhere.
 
     References
     ----------
@@ -274,8 +296,12 @@ class NeighborSamplingSVC(SampledClassifier):
     One row in ten, but 10,000 at most, validates: it is in no sample. All draws go by hashed row
     numbers. Neighbors are exact and Euclidean. A round needs a validation error at least 1 % below
     that of the one before, or it is the last; there are 10 at most. The paper leaves the size of
-    the new subsamples open: on ijcnn1 those of the first one's size reach an error 1.16 times that
-    of the SVM of all rows in a third of its time, where a tenth of that size ends at 1.3.
+    the new subsamples open: here it is the first one's. On ijcnn1 (5 seeds) the error of round 4 is
+    1.20 times that of the SVM of all rows at 37 % of its CPU time; the search to its end reaches
+    1.155 +- 0.009 at 65 %. New subsamples of a tenth of the size end at 1.3.
+
+    Where the rows of the first subsample are equal, the class of the largest weight answers
+    everywhere.
 
     References
     ----------

@@ -31,8 +31,8 @@ __all__ = [
 INITIAL, RADII = "initial", "radii"
 # Pairs of a ball and a row that wait before those beyond a ball's quota are dropped.
 WAITING_PAIRS = 1 << 16
-# What a pair holds, sorted and gathered once more.
-PAIR_NBYTES = 80
+# What a pair holds while it is joined to others and sorted.
+PAIR_NBYTES = 104
 
 
 def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:

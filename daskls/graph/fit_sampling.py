@@ -39,6 +39,7 @@ from daskls.graph.sampling import (
     SamplingJob,
     TrainJob,
     draw_rows,
+    fit_constant,
     fit_sample,
     fit_subsamples,
     read_drawn,
@@ -56,7 +57,7 @@ from daskls.records import CellReport, IntArray, SamplingSpec
 from daskls.store.layout import Root
 from daskls.store.models import BundleModels, done_mask, drop_others, find_tiles, finished_bundles
 from daskls.store.parts import has_part, kind_path, read_part, remove_parts, write_part
-from daskls.store.reader import write_single_index
+from daskls.store.reader import ModelReader, write_single_index
 
 __all__ = ["MAX_RADIUS_STEPS", "MAX_ROUNDS", "run_sampling_fit"]
 
@@ -186,8 +187,10 @@ class Search:
         with self.clock.stage("subsamples", n, self._count(SUPPORT)):
             job = TrainJob(self.job, self.drawn)
             self._run(fit_subsamples, n, SUPPORT, [1] * n, job)
-            self._join(n)
-            median = self._measure()
+            n_support = self._count_support(n)
+            if n_support:
+                self._join(n, n_support)
+                median = self._measure()
         given = self.sampling.radius_scale
         scales = (
             [round(RADIUS_STEP * (step + 1), 10) for step in range(MAX_RADIUS_STEPS)]
@@ -195,29 +198,23 @@ class Search:
             else [given]
         )
         with self.clock.stage("search", len(scales), self._count_steps):
-            return self._try_radii(scales, median)
+            return self._try_radii(scales, median) if n_support else [self._constant(0, scales[0])]
 
-    def _join(self, n_subsamples: int) -> None:
+    def _count_support(self, n_subsamples: int) -> int:
+        """Return the number of support rows of all subsamples."""
+        tiles = self._tiles(SUPPORT, n_subsamples)
+        found = [read_part(self.root, SUPPORT, *tile, ("numbers",)) for tile in tiles]
+        return sum(len(part["numbers"]) for part in found)
+
+    def _join(self, n_subsamples: int, n_support: int) -> None:
         """Write all support rows together.
 
         Raises
         ------
-        DataError : there are none
         MemoryPlanError : a task would not hold them
         """
-        tiles = self._tiles(SUPPORT, n_subsamples)
-        found = [read_part(self.root, SUPPORT, *tile, ("numbers",)) for tile in tiles]
-        n_support = sum(len(part["numbers"]) for part in found)
-        draws, fraction = self.job.draws, self.sampling.sample_fraction
-        if not n_support:
-            raise DataError(
-                f"None of the n_subsamples={n_subsamples} subsamples of {draws.subsample_rows} "
-                "rows has rows of two classes that differ, so there are no support rows to start "
-                f"from. Lower n_subsamples, or raise sample_fraction above {fraction:g}: a "
-                "subsample then has more rows."
-            )
         self._check(n_support, "The support rows of all subsamples", "lower sample_fraction")
-        self._compute(join_support, tiles, self.job)
+        self._compute(join_support, self._tiles(SUPPORT, n_subsamples), self.job)
 
     def _check(self, n_rows: int, what: str, remedy: str) -> None:
         check_trained(self.begun.sizes, n_rows, self.begun.resources, what=what, remedy=remedy)
@@ -273,25 +270,12 @@ class Search:
                     self._write_sample(number, *self._sample_round(number, steps))
                 found = read_part(self.root, SAMPLES, number, number, ("numbers",))
                 steps.append(self._train(number, number, len(found["numbers"]), "n_neighbors"))
-                if not steps[-1].report.n_support:
-                    self._refuse_constant(number)
+                if not (number or steps[0].report.n_support):
+                    # Another number: the model of the subsample alone has this one.
+                    return [self._constant(1, 0)]
                 if number and not _falls(steps, LEAST_FALL):
                     break
         return steps
-
-    def _refuse_constant(self, number: int) -> None:
-        """Say that a sample has no support rows.
-
-        Raises
-        ------
-        DataError
-        """
-        size, fraction = self.job.draws.subsample_rows, self.sampling.sample_fraction
-        raise DataError(
-            f"The sample of round {number} (a subsample of {size} rows to begin with) has no rows "
-            "of two classes that differ, so there are no support rows to go on from. Raise "
-            f"sample_fraction above {fraction:g}: the subsample then has more rows."
-        )
 
     def _sample_round(self, number: int, steps: list[Step]) -> tuple[IntArray, IntArray]:
         """Return numbers and places of the rows that a round trains on."""
@@ -321,8 +305,71 @@ class Search:
         cache = cache_nbytes(self.begun.sizes, n_rows, self.begun.resources)
         job = TrainJob(replace(self.job, cache_nbytes=cache), self.drawn)
         self._compute(fit_sample, number, job)
+        return self._reported(number, value)
+
+    def _reported(self, number: int, value: float) -> Step:
+        """Return what the training of a step wrote."""
         table = BundleModels(self.root, number, number, self.job.spec).report()
         return Step(number, value, CellReport(*table[0].item()))
+
+    def _constant(self, number: int, value: float) -> Step:
+        """Answer one class everywhere, where subsamples of two classes hold equal rows only.
+
+        Raises
+        ------
+        DataError : no subsample has two classes, and there are rows that differ
+        """
+        if not (self._has_equal_rows() or self._has_mixed_subsample()):
+            self._refuse_one_class()
+        self._compute(fit_constant, number, TrainJob(self.job, self.drawn))
+        return self._reported(number, value)
+
+    def _has_equal_rows(self) -> bool:
+        """Whether all rows there are equal each other."""
+        regions = self.reader.regions
+        filled = np.isfinite(regions.r_max)
+        low, high = regions.low[filled].min(axis=0), regions.high[filled].max(axis=0)
+        return bool((low == high).all())
+
+    def _has_mixed_subsample(self) -> bool:
+        """Whether some subsample holds two classes."""
+        draws = self.job.draws
+        first = np.full(draws.n_subsamples, self.job.n_classes)
+        last = np.full(draws.n_subsamples, -1)
+        for tile in self.drawn:
+            found = read_part(self.root, DRAWN, *tile, ("order", "codes"))
+            sampled = found["order"] < draws.n_sampled
+            subsample = found["order"][sampled] // draws.subsample_rows
+            np.minimum.at(first, subsample, found["codes"][sampled])
+            np.maximum.at(last, subsample, found["codes"][sampled])
+        return bool((first < last).any())
+
+    def _refuse_one_class(self) -> None:
+        """Say that every subsample is of one class, and what gives others.
+
+        Raises
+        ------
+        DataError
+        """
+        draws, fraction = self.job.draws, self.sampling.sample_fraction
+        which = f"The subsample of {draws.subsample_rows} rows has"
+        remedies: list[str] = []
+        if draws.n_subsamples > 1:
+            which = (
+                f"Each of the n_subsamples={draws.n_subsamples} subsamples of "
+                f"{draws.subsample_rows} rows has"
+            )
+            remedies.append("lower n_subsamples")
+        if int(fraction * draws.n_rows) < draws.n_rows - draws.n_validation:
+            remedies.append(f"raise sample_fraction above {fraction:g}")
+        if remedies:
+            remedies = [f"{' or '.join(remedies)}: a subsample then has more rows"]
+        remedies.append("set another random_state, which draws other rows")
+        advice = "; or ".join(remedies)
+        raise DataError(
+            f"{which} rows of one class only, so there are no support rows to start from. "
+            f"{advice[0].upper()}{advice[1:]}; or fit on more rows of the smaller classes."
+        )
 
     def _count_steps(self) -> int:
         return len(finished_bundles(self.root))
@@ -348,19 +395,24 @@ def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
         for step in steps
     ]
     gamma = job.spec.gamma[0] if job.spec.gamma else None
-    summary = {"best": best.value, "n_initial_support": _n_initial(root, steps), "path": path}
+    summary = {"best": best.value, "n_initial_support": _n_initial(root), "path": path}
     write_single_index(root, (best.number, best.number), gamma, summary)
-    drop_others(root.path, [(best.number, best.number)])
 
 
-def _n_initial(root: Root, steps: list[Step]) -> int:
-    """Return the number of support rows of the first subsamples."""
-    kind = INITIAL if has_part(root.path, INITIAL, 0, 0) else KEPT
-    return len(read_part(root.path, kind, 0, 0, ("numbers",))["numbers"])
+def _n_initial(root: Root) -> int:
+    """Return the number of support rows of the first subsamples; 0 of a constant."""
+    for kind in (INITIAL, KEPT):
+        if has_part(root.path, kind, 0, 0):
+            return len(read_part(root.path, kind, 0, 0, ("numbers",))["numbers"])
+    return 0
 
 
 def _clean_up(root: Root) -> None:
-    """Remove what a finished model has no use for: it answers without its training rows."""
+    """Remove what a finished model has no use for: other models, and its training rows.
+
+    Also of a model that was finished by a fit which was killed before it came here.
+    """
+    drop_others(root.path, [(m.first_leaf, m.last_leaf) for m in ModelReader(root.path).bundles])
     root.remove_leftovers()
     remove_parts(root.path)
     for name in ("rows", "leaves", "partition"):

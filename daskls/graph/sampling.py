@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = [
     "TrainJob",
     "as_arrays",
     "draw_rows",
+    "fit_constant",
     "fit_sample",
     "fit_subsamples",
     "join_rows",
@@ -203,6 +205,28 @@ def fit_sample(step: int, job: TrainJob) -> None:
     # First, as the model is the marker of both.
     write_part(own.root, KEPT, step, step, {**as_arrays(kept), "places": places})
     report = replace(model.report, validation_error=error)
+    write_bundle(own.root, step, step, [replace(model, report=report)], {})
+
+
+def fit_constant(step: int, job: TrainJob) -> None:
+    """Write the model that answers everywhere the class of the largest weight, of all rows.
+
+    A retry finds the model.
+    """
+    own = job.own
+    if (step, step) in finished_bundles(own.root):
+        return
+    reader = own.handle.open()
+    totals = np.zeros(own.n_classes)
+    for start, stop in pairwise(reader.first_places.tolist()):
+        rows = read_places(reader, np.arange(start, stop))
+        totals += np.bincount(rows.codes, rows.weights, own.n_classes)
+    codes = np.flatnonzero(totals)
+    # Equal rows, one of each class: nothing is learned but which class weighs the most.
+    X = np.repeat(reader.read_places(np.zeros(1, np.int64)).X, len(codes), axis=0)
+    model, _ = _fit(Rows(X, codes, totals[codes], codes), own, CellReport(0, 0, 0, 0, 0.0))
+    model = replace(model, report=replace(model.report, n_rows=own.draws.n_rows))
+    report = replace(model.report, validation_error=_validation_error(model, job))
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
 

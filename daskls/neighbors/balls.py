@@ -11,7 +11,7 @@ from daskls.records import FloatArray, IntArray, LeafRows, Regions
 __all__ = ["find_inside", "keep_smallest", "near_balls"]
 
 # Pairs of a ball and a row that are looked at together.
-MARKED_PAIRS = 1 << 18
+MARKED_PAIRS = 1 << 16
 # Balls whose bounds to the cells of a leaf are held at once.
 TILE_BALLS = 4096
 

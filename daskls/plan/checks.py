@@ -17,7 +17,7 @@ from daskls.memory import (
     sample_nbytes,
     search_nbytes,
 )
-from daskls.partition.subsamples import plan_draws
+from daskls.partition.subsamples import Draws, plan_draws
 from daskls.plan.bundles import Resources, SamplePlan, plan_sample
 from daskls.records import SamplingSpec
 
@@ -227,13 +227,10 @@ def check_sampling(
     fraction, n_subsamples = sampling.sample_fraction, sampling.n_subsamples
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     if draws.subsample_rows < 2:
-        smallest = 2 * n_subsamples / n_rows
-        fewer = "lower n_subsamples, " if n_subsamples > 1 else ""
         raise ParameterError(
             f"sample_fraction={fraction:g} of {n_rows} rows, of which {draws.n_validation} "
             f"validate, in n_subsamples={n_subsamples} gives subsamples of {draws.subsample_rows} "
-            f"row(s), but an SVM needs 2 at least; {fewer}raise sample_fraction to "
-            f"{smallest:.2g} or more, or fit on more rows."
+            f"row(s), but an SVM needs 2 at least; {_larger_subsamples(draws, fraction)}."
         )
     _check_block(sizes, block_rows, resources)
     usable = _usable(resources)
@@ -246,19 +243,48 @@ def check_sampling(
         what="A subsample",
         remedy=f"{split}lower sample_fraction below {fraction:g}",
     )
-    around = f"Searching around up to {draws.n_sampled} support rows"
     if sampling.name == "local-sampling":
-        needed = ball_nbytes(sizes, draws.n_sampled, leaf_rows)
-        lower = f"sample_fraction below {fraction:g}"
+        what = f"Drawing around up to {draws.n_sampled} support rows of {n_rows} rows"
+        needed = ball_nbytes(sizes, draws.n_sampled, leaf_rows, n_rows)
+        least = ball_nbytes(sizes, 2, leaf_rows, n_rows)
+        lower = f"lower sample_fraction below {fraction:g}, or "
     else:
-        k = sampling.n_neighbors
-        needed = search_nbytes(sizes, SEARCHED_ROWS, k + 1, leaf_rows)
-        lower = f"n_neighbors below {k}"
+        k, n_trained = sampling.n_neighbors, n_rows - draws.n_validation
+        # As in the fit: no row has more neighbors than all others.
+        found = min(k, n_trained - 1)
+        queries = min(SEARCHED_ROWS, n_trained)
+        what = f"Searching {found} neighbors of {queries} support rows"
+        needed = search_nbytes(sizes, queries, found + 1, leaf_rows)
+        least = search_nbytes(sizes, queries, 2, leaf_rows)
+        lower = f"lower n_neighbors below {found}, or "
     if needed > usable:
         raise MemoryPlanError(
-            f"{around} needs {_mib(needed)} but a task may use {_mib(usable)} for it; lower "
-            f"{lower}, or give each worker more memory or fewer threads."
+            f"{what} needs {_mib(needed)} but a task may use {_mib(usable)} for it; "
+            f"{lower if least <= usable else ''}give each worker more memory or fewer threads."
         )
+
+
+def _larger_subsamples(draws: Draws, fraction: float) -> str:
+    """Say what gives subsamples of two rows: only what does, by itself or together."""
+    n, available = draws.n_rows, draws.n_rows - draws.n_validation
+    drawn = plan_draws(n, fraction, 1, 0).subsample_rows
+    remedies = []
+    if drawn >= 2:
+        remedies.append(f"lower n_subsamples to {drawn // 2} or less")
+    if available >= 2 * draws.n_subsamples:
+        remedies.append(f"raise sample_fraction to {_rounded_up(2 * draws.n_subsamples / n)}")
+    if not remedies and available >= 2:
+        remedies.append(
+            f"lower n_subsamples to 1 and raise sample_fraction to {_rounded_up(2 / n)}"
+        )
+    return ", or ".join([*remedies, "fit on more rows"])
+
+
+def _rounded_up(value: float) -> str:
+    """Return a positive number with two figures, never a smaller one."""
+    digits = 1 - math.floor(math.log10(value))
+    # What two figures say exactly may be a little more as a product.
+    return f"{math.ceil(value * 10**digits - 1e-9) / 10**digits:.2g}"
 
 
 def check_trained(

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from daskls.errors import DataError
+from daskls.kernels.gram import centered
 from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
 from daskls.solvers.rows import LocalRows
 
@@ -16,6 +18,8 @@ __all__ = ["fit_large"]
 MAX_STEPS = 10_000_000
 STEPS_PER_ROW = 100
 MIB = 1 << 20
+# float32 holds what is smaller with fewer digits, or as 0.
+SMALLEST = float(np.finfo(np.float32).tiny)
 # What a cache below costs in time is more than it saves in memory.
 MIN_CACHE_NBYTES = 8 * MIB
 
@@ -45,6 +49,10 @@ def fit_large(
     model : LocalModel. A constant where one class is present, or all rows are equal.
     support : int64 array, increasing. The support rows; none of a constant.
 
+    Raises
+    ------
+    DataError : rows that differ by less than float32 tells apart
+
     Notes
     -----
     Kernels are taken around the rows' mean, for "poly" around the origin. One-vs-one.
@@ -53,6 +61,7 @@ def fit_large(
     report = own.described(report)
     if len(own.classes) == 1 or (X[0] == X).all():
         return own.constant(report), np.empty(0, np.int64)
+    _check_spread(X, own)
     kernel = KernelSpec(spec.kernel, spec.gamma[0] if spec.gamma else 1.0, spec.degree, spec.coef0)
     cost = float((spec.C or (1.0,))[0])
     svc, most = _train(own, kernel, cost, spec.tol, cache_nbytes)
@@ -80,6 +89,23 @@ def fit_large(
         report=report,
     )
     return model, np.sort(svc.support_).astype(np.int64)
+
+
+def _check_spread(X: FloatArray, own: LocalRows) -> None:
+    """Refuse rows that differ, but are nearly or all 0 in the float32 that models keep.
+
+    Raises
+    ------
+    DataError
+    """
+    if own.radius < SMALLEST:
+        spread = float(np.abs(centered(X, own.center)).max())
+        of = "the origin" if own.spec.kernel == "poly" else "their mean"
+        raise DataError(
+            f"The features of the {len(X)} rows that one SVM trains on are within {spread:.3g} of "
+            f"{of}, but models keep them as float32, which is inexact below {SMALLEST:.3g}. Scale "
+            "the features, as to unit variance."
+        )
 
 
 def _train(

@@ -19,6 +19,7 @@ import daskls
 from daskls import DataError, MemoryPlanError, ParameterError
 from daskls.graph import balls, begin, enrich, fit_sampling, gather, predict, sampling
 from daskls.kernels import gram
+from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources
 from daskls.store.parts import read_part
 from daskls.store.reader import ModelReader
@@ -370,7 +371,8 @@ def test_steps_are_seen_from_the_store():
         (
             {"n_subsamples": 200},
             r"sample_fraction=0.2 of 900 rows, of which 90 validate, in n_subsamples=200 gives "
-            r"subsamples of 0 row\(s\).* lower n_subsamples, raise sample_fraction to 0.44",
+            r"subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or raise "
+            r"sample_fraction to 0.45",
         ),
     ],
 )
@@ -404,11 +406,34 @@ def rare_rows(n_rare):
 def test_subsamples_of_one_class_are_one_error():
     X, y = rare_rows(1)
     with pytest.raises(
-        DataError, match=r"None of the n_subsamples=4 subsamples of 15 rows.*sample"
+        DataError,
+        match=r"Each of the n_subsamples=4 subsamples of 15 rows has rows of one class only.*"
+        r"Lower n_subsamples or raise sample_fraction above 0.04: .*; or set another random_state",
     ):
         small_local(0.04).fit(X, y)
-    with pytest.raises(DataError, match=r"round 0 \(a subsample of 30 rows.*Raise sample_fraction"):
+    with pytest.raises(
+        DataError, match=r"The subsample of 30 rows has.*\. Raise sample_fraction above 0.02: "
+    ):
         small_near(0.02).fit(X, y)
+
+
+@pytest.mark.parametrize("fraction", [0.9, 0.95, 1.0])
+def test_where_all_rows_are_drawn_no_more_are_advised(fraction):
+    # The one row of its class validates, whatever the fraction is.
+    X, y = np.random.default_rng(0).random((50, 2)), np.zeros(50, int)
+    order = np.argsort(shuffle_numbers(np.arange(50), 50, 0))
+    y[order[-1]] = 1
+    for make, params in ((small_local, {"n_subsamples": 1}), (small_near, {})):
+        with pytest.raises(
+            DataError, match=r"45 rows has rows of one class only.*\. Set another random_state"
+        ) as caught:
+            make(fraction, **params).fit(X, y)
+        assert "sample_fraction" not in str(caught.value)
+        # Who follows it gets a model.
+        seeds = range(1, 20)
+        drawn = [np.argsort(shuffle_numbers(np.arange(50), 50, seed))[:45] for seed in seeds]
+        seed = next(s for s, rows in zip(seeds, drawn, strict=True) if order[-1] in rows)
+        make(fraction, **{**params, "random_state": seed}).fit(X, y)
 
 
 def test_a_subsample_of_one_class_is_passed_over():
@@ -421,11 +446,77 @@ def test_a_subsample_of_one_class_is_passed_over():
     assert model.n_initial_support_ == len(slow.support_of_subsamples())
 
 
-def test_equal_rows_are_told_apart_by_nothing():
-    X, y = np.full((200, 2), 0.3), np.repeat([0, 1], 100)
+@pytest.mark.parametrize("params", [{}, {"kernel": "linear", "gamma": None}])
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_of_equal_rows_the_larger_class_answers(make, params, tmp_path):
+    X, y = np.full((50, 2), 0.3), np.repeat(["a", "b"], [20, 30])
+    for seed in range(3):
+        model = make(0.3, random_state=seed, **params).fit(X, y)
+        assert set(model.predict(QUERIES)) == {"b"}
+        assert (model.fit_report_.n_rows[0], model.fit_report_.n_support[0]) == (50, 0)
+        assert model.path_.n_rows.tolist() == [50]
+        assert model.n_initial_support_ == 0
+    weights = np.repeat([4.0, 1.0], [20, 30])
+    weighted = make(0.3, store=tmp_path / "m", **params).fit(X, y, weights)
+    assert set(weighted.predict(QUERIES)) == {"a"}
+    assert len(list((tmp_path / "m" / "bundles").iterdir())) == 1
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_equal_rows_of_one_class_each_are_no_error(make):
+    # Every subsample that is drawn is of one class, or of equal rows.
+    X, y = np.full((300, 2), 0.3), (np.arange(300) == 7).astype(int)
+    assert make().fit(X, y).score(X, y) == 299 / 300
+    X[np.argsort(shuffle_numbers(np.arange(300), 300, 0))[-1]] = 5.0
+    y = np.random.default_rng(0).permutation(np.repeat([0, 1], [120, 180]))
+    assert set(make().fit(X, y).predict(X)) == {1}
+
+
+def test_features_too_small_for_float32_are_one_error():
+    X, y = checkers(N)
     for make in BOTH.values():
-        with pytest.raises(DataError, match=r"rows\s+of two classes that differ"):
-            make().fit(X, y)
+        for kernel in ("rbf", "poly", "linear"):
+            for scale in (1e-50, 1e-39):
+                with pytest.raises(DataError, match=r"float32, which is inexact below 1.18e-38"):
+                    make(kernel=kernel, gamma=None).fit((X - 0.5) * scale, y)
+        small = make(gamma=None).fit((X - 0.5) * 2.0**-100, y)
+        usual = make(gamma=None).fit(X - 0.5, y)
+        np.testing.assert_array_equal(
+            small.predict((QUERIES - 0.5) * 2.0**-100), usual.predict(QUERIES - 0.5)
+        )
+
+
+def test_models_that_a_killed_fit_left_go(tmp_path, monkeypatch):
+    X, y = checkers(N)
+    for make in BOTH.values():
+        store = tmp_path / make.__name__
+
+        def killed(root):
+            raise RuntimeError("killed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fit_sampling, "_clean_up", killed)
+            patch.setattr(fit_sampling, "drop_others", lambda *args: killed(None))
+            with pytest.raises(RuntimeError, match="killed"):
+                make(store=store).fit(X, y)
+        assert len(list((store / "bundles").iterdir())) > 1
+        assert_same_sampling(make().fit(X, y), make(store=store).fit(X, y))
+        assert len(list((store / "bundles").iterdir())) == 1
+        assert not (store / "rows").exists()
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_candidates_are_refused_with_the_other_parameters(make):
+    # The command line checks parameters before it starts a cluster.
+    for name in ("C", "gamma"):
+        with pytest.raises(ParameterError, match=f"{name} has 2 candidates; give one value"):
+            make(**{name: [1.0, 2.0]})._validate_params()
+
+
+def test_more_neighbors_than_rows_are_all_rows():
+    X, y = checkers(400)
+    model = small_near(n_neighbors=10**6).fit(X, y)
+    assert model.path_.n_rows[1:].tolist() == [360] * (len(model.path_) - 1)
 
 
 def test_balls_of_radius_0_hold_copies_of_their_centers(kept_parts):
