@@ -80,19 +80,19 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def open_numpy(path: Path, mmap_mode: Any = None) -> Iterator[Any]:
-    """Yield what `numpy.load` returns: an array, or a file of named ones, closed at the end.
+    """Yield an archive of named arrays, closed at the end; or an array, mapped into memory.
 
     One thread of a process at a time. numpy parses headers with `ast.literal_eval`, and CPython
     3.11 counts the depth of its parser for all threads together (its issue 106905): two at once
     may fail with "AST constructor recursion depth mismatch".
     """
     with _loading:
-        opened = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
-        try:
+        if mmap_mode is not None:
+            yield np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
+            return
+        # numpy would leave the file of a damaged archive open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
             yield opened
-        finally:
-            if hasattr(opened, "close"):
-                opened.close()
 
 
 def read_npz(path: Path, names: Iterable[str]) -> dict[str, FloatArray]:
