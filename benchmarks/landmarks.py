@@ -154,8 +154,8 @@ def report(journal: Journal) -> str:
         f"`benchmarks/landmarks.py`, one thread, {machine()}. Features of standard deviation 1; "
         '"usps01" has grey values in [0, 1]. LandmarkSVC: mean and deviation over seeds, "fit" '
         "with the choice of C among 8 candidates by 5 folds (of MNIST with it / the second seed "
-        "without); its choice is wall seconds. The others: fit at the chosen parameters. The paper's seconds "
-        "are of another machine.\n\n" + table(columns, rows) + "\n" + PICTURES
+        "without); its choice is wall seconds. The others: fit at the chosen parameters. The "
+        "paper's seconds are of another machine.\n\n" + table(columns, rows) + "\n" + PICTURES
     )
 
 
