@@ -136,7 +136,7 @@ def warm_up(make: Callable[..., Any], params: dict[str, float], X: np.ndarray, y
     """Load the compiled kernels, by a fit of a few rows of two classes."""
     first, second = np.unique(y)[:2]
     rows = np.concatenate([np.flatnonzero(y == label)[:200] for label in (first, second)])
-    # Too few rows for the subsamples of LocalSamplingSVC.
+    # What was drawn of so few rows may hold one class alone.
     with contextlib.suppress(daskls.DasklsError):
         make(**params).fit(X[rows], y[rows]).predict(X[:100])
 

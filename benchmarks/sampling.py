@@ -29,15 +29,18 @@ from threadpoolctl import threadpool_limits
 
 from daskls import LocalSamplingSVC, NeighborSamplingSVC
 from daskls.datasets import load_real
-from daskls.graph import fit_sampling
+from daskls.graph import fit_sampling, search_radii, search_rounds
 from daskls.graph.predict import labels_of
 from daskls.graph.scores import model_scores
+from daskls.graph.search import Search
 from daskls.store.models import BundleModels
 
 RESULTS = Path(__file__).parent / "results"
 N_COVTYPE = 100_000
 # Queries that are answered together.
 SLAB_ROWS = 512
+# Labels of points nearer than this would cover each other.
+LABEL_PIXELS = 24
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 # The kernel and C of the paper; radii and rounds that are tried.
 SETS: dict[str, dict[str, Any]] = {
@@ -83,7 +86,7 @@ def slabs(X: np.ndarray) -> range:
 def every_step(name: str) -> Iterator[list[float]]:
     """Train on past the stop, keep all models; yield the CPU clock at the end of each step."""
     ends: list[float] = []
-    train = fit_sampling.Search._train
+    train = Search.train
 
     def timed(self: Any, *args: Any) -> Any:
         step = train(self, *args)
@@ -91,11 +94,12 @@ def every_step(name: str) -> Iterator[list[float]]:
         return step
 
     with (
-        patch.object(fit_sampling.Search, "_train", timed),
-        patch.object(fit_sampling, "_falls", lambda *_: True),
+        patch.object(Search, "train", timed),
+        patch.object(search_radii, "falls", lambda *_: True),
+        patch.object(search_rounds, "falls", lambda *_: True),
         patch.object(fit_sampling, "drop_others", lambda *_: None),
-        patch.object(fit_sampling, "MAX_RADIUS_STEPS", SETS[name]["n_radii"]),
-        patch.object(fit_sampling, "MAX_ROUNDS", SETS[name]["n_rounds"]),
+        patch.object(search_radii, "MAX_RADIUS_STEPS", SETS[name]["n_radii"]),
+        patch.object(search_rounds.RoundSearch, "n_rounds", SETS[name]["n_rounds"]),
     ):
         yield ends
 
@@ -139,7 +143,7 @@ def test_error(store: Path, number: int, model: Any, X: np.ndarray, y: np.ndarra
 def chosen(record: Record) -> tuple[int, int]:
     """Return where the search stops, and the step that it chooses."""
     errors = record["validation_error"]
-    least = 0.0 if record["method"] == "local sampling" else fit_sampling.LEAST_FALL
+    least = 0.0 if record["method"] == "local sampling" else search_rounds.LEAST_FALL
     falls = [b < a * (1 - least) for a, b in itertools.pairwise(errors)]
     stop = falls.index(False) + 1 if False in falls else len(errors) - 1
     return stop, int(np.argmin(errors[: stop + 1]))
@@ -211,6 +215,19 @@ COLUMNS: list[Column] = [
 ]
 
 
+def label(ax: Any, texts: list[str], x: list[float], y: list[float], color: str) -> None:
+    """Write what points are beside those that are apart from the last one with a label."""
+    last = np.full(2, -np.inf)
+    for text, point in zip(texts, np.column_stack([x, y]), strict=True):
+        at = ax.transData.transform(point)
+        if np.abs(at - last).max() > LABEL_PIXELS:
+            # One method's labels above its points, the other's below.
+            down = color == "tab:orange"
+            where = {"xytext": (0, -13 if down else 6), "textcoords": "offset points"}
+            ax.annotate(text, point, color=color, ha="right" if down else "left", **where)
+            last = at
+
+
 def draw(found: list[Record]) -> None:
     """Plot the error ratio against the share of CPU seconds, a panel a set."""
     import matplotlib as mpl
@@ -220,6 +237,7 @@ def draw(found: list[Record]) -> None:
 
     names = list(dict.fromkeys(r["set"] for r in found))
     figure, axes = plt.subplots(1, len(names), figsize=(5.5 * len(names), 4), squeeze=False)
+    points: list[tuple[Any, ...]] = []
     for ax, name in zip(axes[0], names, strict=True):
         for method, color in zip(METHODS, ("tab:blue", "tab:orange"), strict=True):
             own = [r for r in found if (r["set"], r["method"]) == (name, method) and "value" in r]
@@ -228,13 +246,15 @@ def draw(found: list[Record]) -> None:
                 ratios = [r["ratio"] for r in own]
                 mean, deviation = [np.mean(r) for r in ratios], [np.std(r) for r in ratios]
                 ax.errorbar(x, mean, deviation, color=color, marker="o", ms=4, label=method)
-                for r, at, height in zip(own, x, mean, strict=True):
-                    ax.annotate(r["step"], (at, height), xytext=(3, 4), textcoords="offset points")
+                points.append((ax, [r["step"] for r in own], x, mean, color))
         ax.axhline(1.0, color="0.5", lw=0.8)
         ax.set(title=name, xlabel="% of the CPU seconds of scikit-learn's SVC on all rows")
         ax.set_ylabel("test error / that of the SVC")
         ax.legend(title="labels: beta, or round")
     figure.tight_layout()
+    figure.canvas.draw()
+    for own in points:
+        label(*own)
     figure.savefig(RESULTS / "sampling.png", dpi=110)
 
 

@@ -24,9 +24,9 @@ RESULTS = Path(__file__).parent / "results"
 SETTINGS: dict[str, dict[str, Any]] = {
     "LandmarkSVC": {"n_cells": 400},
     "LocalSamplingSVC": {
-        "sample_fraction": 0.001, "n_subsamples": 4, "radius_scale": 0.05, "C": 10.0, "gamma": 1.0,
+        "sample_fraction": 0.001, "n_subsamples": 4, "radius_scale": 0.1, "C": 10.0, "gamma": 64.0,
     },
-    "NeighborSamplingSVC": {"sample_fraction": 0.001, "n_neighbors": 5, "C": 10.0, "gamma": 1.0},
+    "NeighborSamplingSVC": {"sample_fraction": 0.001, "n_neighbors": 5, "C": 10.0, "gamma": 64.0},
     "RandomChunkSVC": {"chunk_size": 2000},
     "VoronoiSVC": {"cell_size": 2000},
 }  # fmt: skip
