@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from daskls.records import SolverSpec
 
 __all__ = [
+    "WAITING_PAIRS",
     "TaskSizes",
     "assign_nbytes",
     "ball_nbytes",
@@ -17,6 +18,7 @@ __all__ = [
     "leaf_nbytes",
     "model_nbytes",
     "neighborhood_nbytes",
+    "pairs_within",
     "sample_nbytes",
     "search_nbytes",
 ]
@@ -31,8 +33,8 @@ GEMM_COLUMNS = 1 << 14
 SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 1024, 256, 64 << 20
 # Kernel values that one large SVM keeps at the least, as in solvers/large.py.
 CACHE_NBYTES = 8 << 20
-# Pairs of a ball and a row that wait to be sorted, and that are looked at together; what a pair
-# holds while it is sorted: as in graph/balls.py and neighbors/balls.py.
+# Pairs of a ball and a row that wait before those beyond a ball's quota are dropped, and that are
+# looked at together, as in neighbors/balls.py; what a pair holds while it is sorted.
 WAITING_PAIRS = 1 << 16
 MARKED_PAIRS = 1 << 16
 PAIR_NBYTES = 104
@@ -177,14 +179,21 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     return max(training, judging) + m * sizes.row_nbytes
 
 
-def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_rows: int) -> int:
+def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_pairs: int) -> int:
     """Peak bytes of drawing from balls: their centers, a leaf, and pairs of a ball and a row.
 
-    All balls together keep at most as many pairs as there are rows, of ``n_rows``, however large
-    they are; before the others are dropped, as many more wait.
+    ``n_pairs`` of them are kept; before the others are dropped, as many more wait.
     """
     centers = n_balls * (sizes.row_nbytes + 2 * sizes.n_features * F8 + 4 * F8)
     leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
-    waiting = max(min(WAITING_PAIRS, n_balls * n_rows), n_rows)
     marked = min(MARKED_PAIRS, n_balls * leaf_rows)
-    return centers + leaf + (n_rows + waiting + marked) * PAIR_NBYTES
+    return centers + leaf + (n_pairs + max(WAITING_PAIRS, n_pairs) + marked) * PAIR_NBYTES
+
+
+def pairs_within(sizes: TaskSizes, n_balls: int, leaf_rows: int, nbytes: int) -> int:
+    """Return how many pairs of a ball and a row a task keeps in so many bytes.
+
+    The bytes are enough for `WAITING_PAIRS` of them.
+    """
+    free = nbytes - ball_nbytes(sizes, n_balls, leaf_rows, WAITING_PAIRS)
+    return WAITING_PAIRS + free // (2 * PAIR_NBYTES)

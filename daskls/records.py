@@ -141,15 +141,16 @@ class SamplingSpec:
     Attributes
     ----------
     name : "local-sampling" or "cglq"
-    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples.
-    n_subsamples : int
+    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples. None, as for
+        n_subsamples: by the number of rows and classes.
+    n_subsamples : int, or None
     radius_scale : factor of the median radius, or None for a search
     n_neighbors : int. Of each support row, that a round adds.
     """
 
     name: str
-    sample_fraction: float
-    n_subsamples: int = 1
+    sample_fraction: float | None
+    n_subsamples: int | None = 1
     radius_scale: float | None = None
     n_neighbors: int = 5
 

@@ -409,7 +409,9 @@ def test_candidates_of_samples_start_no_cluster(method, folder, data, monkeypatc
 def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     path = folder / f"{method}.zarr"
     options = ("--method", method, *METHODS[method], "--random-state", "0")
-    assert "rows" in run("fit", data, path, *options, *HERE).stdout
+    summary = run("fit", data, path, *options, *HERE).stdout
+    assert "support rows" in summary
+    assert ("choice on a grid edge" in summary) == (method in ("chunks", "l3"))
     measures = json.loads(run("score", path, data, "--json", *HERE).stdout)
     X, y = make_checkerboard(N_ROWS)
     assert measures["accuracy"] == pytest.approx(daskls.load(path).score(X, y))

@@ -7,13 +7,21 @@ import numpy as np
 import pytest
 
 from daskls.errors import MemoryPlanError, ParameterError
-from daskls.memory import TaskSizes, assign_nbytes, group_nbytes, leaf_nbytes, model_nbytes
+from daskls.memory import (
+    WAITING_PAIRS,
+    TaskSizes,
+    assign_nbytes,
+    group_nbytes,
+    leaf_nbytes,
+    model_nbytes,
+)
 from daskls.partition.subsamples import plan_draws
 from daskls.plan import (
     Resources,
     check_memory,
     check_sample,
     check_sampling,
+    most_pairs,
     plan_bundles,
     plan_sample,
 )
@@ -275,13 +283,24 @@ def test_neighbors_are_planned_as_many_as_there_are():
     assert message.startswith("lower n_neighbors below 3599, or give each worker")
 
 
-def test_pairs_of_large_balls_are_planned():
+def test_rows_of_large_balls_are_drawn_in_parts():
+    # Ten million rows, of which balls may draw all: a task keeps the pairs of a few balls.
+    own = SamplingSpec("local-sampling", 0.002, 20, radius_scale=300.0)
+    laptop = Resources(2, 1 << 30)
+    check_sampling(sizes_of(28), 10**7, 8192, 10**5, laptop, at="expected", sampling=own)
+    most = most_pairs(sizes_of(28), 20_000, 8192, laptop, 0.02)
+    assert WAITING_PAIRS < most < 10**7
+    larger = replace(laptop, task_nbytes=1 << 31)
+    assert most_pairs(sizes_of(28), 20_000, 8192, larger, 0.02) > 2 * most
+
+
+def test_pairs_that_wait_are_planned():
     own = SamplingSpec("local-sampling", 0.002, 3, radius_scale=300.0)
-    # A pair a row, and as many that wait: no other fraction would change it.
-    message = refused_sampling(own, 10**6, MemoryPlanError, 128 << 20, n_features=2)
+    # No other fraction would change what they need.
+    message = refused_sampling(own, 10**6, MemoryPlanError, 30 << 20, n_features=2)
     assert message == "give each worker more memory or fewer threads."
     few = replace(own, sample_fraction=0.9, n_subsamples=1000)
-    message = refused_sampling(few, 10**5, MemoryPlanError, 81 << 20, n_features=2)
+    message = refused_sampling(few, 10**5, MemoryPlanError, 50 << 20, n_features=2)
     assert message.startswith("lower sample_fraction below 0.9, or give")
 
 

@@ -130,11 +130,15 @@ def fit(
         Projection, typer.Option(help="How landmarks see a row.")
     ] = Projection.LINEAR,
     sample_fraction: Annotated[
-        float, typer.Option(help="Share of the rows in the first samples.")
-    ] = 0.02,
+        float | None,
+        typer.Option(help="Share of the rows in the first samples; 0.02, or more of few rows."),
+    ] = None,
     n_subsamples: Annotated[
-        int, typer.Option(min=1, help="First samples, of --method local-sampling.")
-    ] = 20,
+        int | None,
+        typer.Option(
+            min=1, help="First samples, of --method local-sampling; 20, or less if small."
+        ),
+    ] = None,
     radius_scale: Annotated[
         float | None,
         typer.Option(help="Radius of the balls; searched from 0.1 upward if left out."),
@@ -212,8 +216,11 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
             ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
             ("mean validation error", format_error(report)),
-            ("choice on a grid edge", f"{format_share((report.edge != '').mean())} of the cells"),
         ]
+        # What trains on samples has no grid: `daskls info` shows the models that it tried.
+        if not hasattr(estimator, "path_"):
+            on_edge = format_share((report.edge != "").mean())
+            pairs.insert(4, ("choice on a grid edge", f"{on_edge} of the cells"))
     print_pairs(f"{type(estimator).__name__}: {path}", pairs)
 
 

@@ -1,5 +1,6 @@
 """Steps (iii) and (iv) of local sampling: the radius of each support row, rows of the balls."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,8 @@ import numpy as np
 from daskls.errors import MemoryPlanError
 from daskls.graph.cluster import free_nbytes, one_blas_thread
 from daskls.graph.sampling import SUPPORT, SamplingJob, as_arrays, join_rows
-from daskls.graph.views import one_leaf
+from daskls.graph.views import home_order, one_leaf
+from daskls.memory import WAITING_PAIRS
 from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
 from daskls.neighbors.search import find_nearest
 from daskls.partition.subsamples import ball_keys
@@ -29,19 +31,20 @@ __all__ = [
 
 # Kinds of parts: all support rows of the subsamples, their radii.
 INITIAL, RADII = "initial", "radii"
-# Pairs of a ball and a row that wait before those beyond a ball's quota are dropped.
-WAITING_PAIRS = 1 << 16
-# What a pair holds while it is joined to others and sorted.
-PAIR_NBYTES = 104
+# What a drawn row holds on the client while it is joined to others.
+DRAW_NBYTES = 72
 
 
 def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
-    """Write the support rows of all subsamples together, in the order of their numbers."""
+    """Write the support rows of all subsamples together, those near the same leaf side by side."""
     if has_part(job.root, INITIAL, 0, 0):
         return
     rows = join_rows([read_rows(job.root, SUPPORT, *tile) for tile in tiles])
     places = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
-    order = np.argsort(rows.numbers)
+    # By number first: which subsample comes when depends on the workers.
+    by_number = np.argsort(rows.numbers)
+    with one_blas_thread():
+        order = by_number[home_order(rows.X[by_number], job.handle.open().regions)]
     joined = {**as_arrays(rows.take(order)), "places": np.concatenate(places)[order]}
     write_part(job.root, INITIAL, 0, 0, joined)
 
@@ -76,18 +79,23 @@ def ball_quotas(radii: FloatArray, n_others: int) -> IntArray:
     [40, 40, 20]
     """
     inverse = 1.0 / radii if radii.all() else np.ones(len(radii))
-    # A share that should be whole may fall just short of it.
-    quotas: IntArray = np.floor(inverse / inverse.sum() * n_others + 1e-9).astype(np.int64)
+    # The exact sum is that of any order; a share that should be whole may fall just short of it.
+    quotas: IntArray = np.floor(inverse / math.fsum(inverse) * n_others + 1e-9).astype(np.int64)
     return quotas
 
 
 @dataclass(frozen=True)
 class BallJob:
-    """What the drawing of one step needs: the step's number and the radius of all balls."""
+    """What the drawing of one step needs: its number, its radius_scale, the radius of all balls.
+
+    A task may keep ``most`` pairs of a ball and a row.
+    """
 
     own: SamplingJob
     step: int
+    scale: float
     radius: float
+    most: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,39 +130,58 @@ def join_pairs(parts: Sequence[Pairs], quotas: IntArray) -> Pairs:
 
 def draws_of(step: int) -> str:
     """Return the kind of the parts that hold a step's draws."""
-    return f"draws-{step:03d}"
+    return f"balls-{step:03d}"
 
 
-def draw_balls(leaves: tuple[int, int], job: BallJob) -> None:
-    """Write the rows of some leaves that balls may draw: those of each ball's smallest keys.
+def draw_balls(part: tuple[int, int], job: BallJob) -> None:
+    """Write number and place of every row that some of the balls draw, those of smallest keys.
 
-    Leaves that no ball reaches are not read. A retry finds the part and returns.
+    Leaves that none of them reaches are not read. A retry finds the part and returns.
+
+    Raises
+    ------
+    MemoryPlanError : when one ball draws more rows than a task holds
     """
     own, kind = job.own, draws_of(job.step)
-    if has_part(own.root, kind, *leaves):
+    if has_part(own.root, kind, *part):
         return
+    which = slice(part[0], part[1] + 1)
     reader = own.handle.open()
     support = read_rows(own.root, INITIAL, 0, 0)
     radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
-    quotas = ball_quotas(radii, own.draws.n_others)
-    centers = support.X.astype(np.float64)
+    quotas = ball_quotas(radii, own.draws.n_others)[which]
+    centers, numbers = support.X[which].astype(np.float64), support.numbers[which]
+    del support
     kept = [join_pairs([], quotas)]
     n_waiting = 0
-    for leaf in range(leaves[0], leaves[1] + 1):
+    for leaf in range(reader.n_leaves):
         balls = near_balls(centers, job.radius, reader.regions, leaf)
         balls = balls[quotas[balls] > 0]
         if not len(balls):
             continue
         rows = _others(reader.read_leaf(leaf), own)
         for of_ball, row in find_inside(centers, job.radius, balls, rows):
-            keys = ball_keys(rows.numbers[row], support.numbers[of_ball], own.draws.seed)
+            keys = ball_keys(rows.numbers[row], numbers[of_ball], own.draws.seed)
             kept.append(Pairs(of_ball, keys, rows.numbers[row], rows.places[row]))
             n_waiting += len(row)
             # No fewer than are kept, or most of the time would go into sorting these again.
             if n_waiting > max(WAITING_PAIRS, len(kept[0])):
                 kept, n_waiting = [join_pairs(kept, quotas)], 0
+                _check_kept(kept[0], job)
     pairs = join_pairs(kept, quotas)
-    write_part(own.root, kind, *leaves, vars(pairs))
+    _check_kept(pairs, job)
+    drawn, first = np.unique(pairs.numbers, return_index=True)
+    write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.places[first]})
+
+
+def _check_kept(pairs: Pairs, job: BallJob) -> None:
+    """Refuse more pairs than a task holds: several balls were given to one within the limit."""
+    if len(pairs) > job.most:
+        raise MemoryPlanError(
+            f"One ball draws {len(pairs)} rows or more, but a task may hold {job.most} of them; "
+            f"give radius_scale below {job.scale:g}, or give each worker more memory or fewer "
+            "threads."
+        )
 
 
 def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
@@ -162,9 +189,7 @@ def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
     return leaf.only(job.draws.shuffled(leaf.numbers) >= job.draws.n_reserved)
 
 
-def merge_draws(
-    step: int, tiles: Sequence[tuple[int, int]], job: SamplingJob
-) -> tuple[IntArray, IntArray]:
+def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[IntArray, IntArray]:
     """Return numbers and places of the sample: the support rows and all that the balls draw.
 
     Both are in the order of numbers.
@@ -173,19 +198,19 @@ def merge_draws(
     ------
     MemoryPlanError : when the client cannot hold what the balls draw
     """
-    initial = read_part(job.root, INITIAL, 0, 0, ("numbers", "places"))
-    radii = read_part(job.root, RADII, 0, 0, ("radii",))["radii"]
-    quotas = ball_quotas(radii, job.draws.n_others)
-    pairs = join_pairs([], quotas)
-    names = ("balls", "keys", "numbers", "places")
+    names = ("numbers", "places")
+    root = job.own.root
+    parts = [read_part(root, INITIAL, 0, 0, names)]
+    n_rows = len(parts[0]["numbers"])
     for tile in tiles:
-        own = Pairs(**read_part(job.root, draws_of(step), *tile, names))
-        needed, free = PAIR_NBYTES * (len(pairs) + len(own)), free_nbytes()
+        parts.append(read_part(root, draws_of(job.step), *tile, names))
+        n_rows += len(parts[-1]["numbers"])
+        needed, free = DRAW_NBYTES * n_rows, free_nbytes()
         if needed > free:
             raise MemoryPlanError(
-                f"Merging what {len(quotas)} balls draw needs {needed >> 20} MiB on the client "
-                f"but {free >> 20} MiB are free; lower radius_scale, or sample_fraction."
+                f"Merging what balls draw, {n_rows} rows so far, needs {needed >> 20} MiB "
+                f"on the client but {free >> 20} MiB are free; give radius_scale below "
+                f"{job.scale:g}, or lower sample_fraction."
             )
-        pairs = join_pairs([pairs, own], quotas)
-    numbers, first = np.unique(np.r_[initial["numbers"], pairs.numbers], return_index=True)
-    return numbers, np.r_[initial["places"], pairs.places][first]
+    numbers, first = np.unique(np.concatenate([p["numbers"] for p in parts]), return_index=True)
+    return numbers, np.concatenate([p["places"] for p in parts])[first]

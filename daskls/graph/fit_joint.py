@@ -169,23 +169,17 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
 
 def _groups(begun: Beginning, leaf_rows: IntArray, n_landmarks: int) -> list[tuple[int, int]]:
     """Group neighboring cells of about equal bytes."""
-    n_problems = _n_candidates(begun.request) * _n_binary(begun)
+    n_problems = _n_candidates(begun.request) * len(_positive(begun))
     row_nbytes = 8 * (n_landmarks + begun.rows.n_features)
     nbytes = (leaf_rows * row_nbytes + 16 * n_problems * n_landmarks).tolist()
     limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)
     return group_open(nbytes, [False] * len(nbytes), limit)
 
 
-def _n_binary(begun: Beginning) -> int:
-    """Return the number of problems of two classes: one, or one a class."""
-    n_classes = len(begun.scan.labels)
-    return 1 if n_classes == 2 else n_classes
-
-
 def _positive(begun: Beginning) -> list[int]:
-    """Return the class code that counts as +1 in each problem."""
-    n_binary = _n_binary(begun)
-    return [1] if n_binary == 1 else list(range(n_binary))
+    """Return the class code that counts as +1 in each problem: one, or one a class."""
+    n_classes = len(begun.scan.labels)
+    return [1] if n_classes == 2 else list(range(n_classes))
 
 
 def _solve(
@@ -281,6 +275,7 @@ def _search(
     steps = np.zeros(groups[-1][1] + 1, np.int64)
     solve = dask.delayed(solve_group, pure=False)
     number, still = 0, list(range(len(problems)))
+    held: set[int] = set()
     with clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
         while still:
             before = np.array([places[p].get(number - 1, 0) for p in still])
@@ -296,9 +291,12 @@ def _search(
                 searches[p].add(
                     Evaluation(number, searches[p].bias, primal, dual, slope, curvature, cost)
                 )
+            # The next round begins from this one; a problem may end at its best one so far.
+            held.add(number)
             needed = {number, *(search.best.round for search in searches)}
-            for old in set(range(number)) - needed:
+            for old in held - needed:
                 drop_states(Path(job.root), phase, old)
+            held &= needed
             still = [p for p in still if searches[p].is_open]
             number += 1
     best = [search.best for search in searches]

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.graph.cluster import one_blas_thread
 from daskls.graph.scores import model_scores
 from daskls.graph.views import home_order
 from daskls.neighbors.search import find_nearest, metric_of
@@ -24,9 +23,8 @@ def score_lazily(reader: ModelReader, X: FloatArray) -> FloatArray:
     n_classes = len(reader.meta["classes"]["values"])
     scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
     score = _votes if reader.method["name"] == "knn" else _svm_scores
-    with one_blas_thread():
-        for queries, rows in _neighborhoods(reader, X):
-            scores[queries] = score(reader, X[queries], rows, n_classes)
+    for queries, rows in _neighborhoods(reader, X):
+        scores[queries] = score(reader, X[queries], rows, n_classes)
     return scores
 
 

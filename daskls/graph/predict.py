@@ -40,8 +40,6 @@ SUPER_NBYTES = 64 << 20
 SLAB_ROWS = 1024
 SLAB_NBYTES = 64 << 20
 LEAST_SLAB_ROWS = 256
-# The methods that train, or vote, when they are asked.
-LAZY = ("knn", "knnsvm")
 
 
 def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
@@ -49,28 +47,37 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
 
     Positive speaks for the second of two classes; a cell of one class answers +-1.
     """
-    if reader.method.get("name") in LAZY:
-        # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.lazy import score_lazily
-
-        return score_lazily(reader, X)
-    n_classes = len(reader.meta["classes"]["values"])
-    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    answer = SCORES.get(reader.method.get("name", ""), _score_by_views)
     with one_blas_thread():
-        if reader.method.get("name") == "l3":
-            return score_linearly(reader, X)
-        if reader.method.get("name") == "chunks":
-            return _mean_of_chunks(reader, X, n_classes)
-        views = find_views(reader, X)
-        if len(views) == 1:
-            for model, rows in _slabs(reader, views[0]):
-                scores[rows] = model_scores(model, X[rows], n_classes)
-        else:
-            for tile in _tiles(views[0], n_classes):
-                own = [cells[tile] for cells in views]
-                mean = _mean_decisions(reader, X[tile], own, n_classes)
-                scores[tile] = _mean_scores(mean, n_classes)
+        return answer(reader, X)
+
+
+def _score_lazily(reader: ModelReader, X: FloatArray) -> FloatArray:
+    # Here, so that a process which only predicts never loads the trainers.
+    from daskls.graph.lazy import score_lazily
+
+    return score_lazily(reader, X)
+
+
+def _score_by_views(reader: ModelReader, X: FloatArray) -> FloatArray:
+    """Return the scores of the models that each row asks: of one, or the mean of several."""
+    n_classes, scores = _empty_scores(reader, X)
+    views = find_views(reader, X)
+    if len(views) == 1:
+        for model, rows in _slabs(reader, views[0]):
+            scores[rows] = model_scores(model, X[rows], n_classes)
+        return scores
+    for tile in _tiles(views[0], n_classes):
+        own = [cells[tile] for cells in views]
+        mean = _mean_decisions(reader, X[tile], own, n_classes)
+        scores[tile] = _mean_scores(mean, n_classes)
     return scores
+
+
+def _empty_scores(reader: ModelReader, X: FloatArray) -> tuple[int, FloatArray]:
+    """Return the number of classes, and an array for the scores of rows."""
+    n_classes = len(reader.meta["classes"]["values"])
+    return n_classes, np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
 
 
 def _mean_scores(mean: FloatArray, n_classes: int) -> FloatArray:
@@ -79,9 +86,9 @@ def _mean_scores(mean: FloatArray, n_classes: int) -> FloatArray:
     return scores
 
 
-def _mean_of_chunks(reader: ModelReader, X: FloatArray, n_classes: int) -> FloatArray:
+def _score_by_chunks(reader: ModelReader, X: FloatArray) -> FloatArray:
     """Return the scores of the mean of all chunks' clipped decision functions."""
-    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    n_classes, scores = _empty_scores(reader, X)
     chunks = np.arange(reader.n_cells)
     for tile in _tiles(np.zeros(len(X), np.int64), n_classes):
         rows = X[tile]
@@ -94,6 +101,15 @@ def _mean_of_chunks(reader: ModelReader, X: FloatArray, n_classes: int) -> Float
                 total[slab] += spread_pairs(decisions, model.classes, n_classes)
         scores[tile] = _mean_scores(total / len(chunks), n_classes)
     return scores
+
+
+# How the rows of a method are answered, where that is not by the models of cells or of centers.
+SCORES: dict[str, Callable[[ModelReader, FloatArray], FloatArray]] = {
+    "knn": _score_lazily,
+    "knnsvm": _score_lazily,
+    "l3": score_linearly,
+    "chunks": _score_by_chunks,
+}
 
 
 def _slabs(reader: ModelReader, cells: IntArray) -> Iterator[tuple[LocalModel, IntArray]]:

@@ -29,9 +29,8 @@ def find_points(X: FloatArray, n_cells: int, seed: int) -> VoronoiCells:
 
     center = X.mean(axis=0, dtype=np.float64)
     A = X - center
-    n_distinct = len(np.unique(X, axis=0)) if n_cells > 1 else 1
     kmeans = MiniBatchKMeans(
-        min(n_cells, n_distinct),
+        min(n_cells, len(X)),
         batch_size=BATCH_ROWS,
         n_init=3,
         random_state=np.random.RandomState(seed % 2**32),

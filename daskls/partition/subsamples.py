@@ -10,13 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.partition.shuffle import row_keys, shuffle_numbers
-from daskls.records import IntArray
+from daskls.records import IntArray, SamplingSpec
 
-__all__ = ["MAX_VALIDATION_ROWS", "Draws", "ball_keys", "plan_draws"]
+__all__ = ["MAX_VALIDATION_ROWS", "Draws", "ball_keys", "plan_draws", "sampling_sizes"]
 
 # Rows that judge a model, at the most; and one in so many rows.
 MAX_VALIDATION_ROWS = 10_000
 ROWS_PER_VALIDATION_ROW = 10
+# What is drawn where nothing is given: of many rows a share, of few so many a class, up to half.
+SAMPLE_FRACTION, MAX_SAMPLE_FRACTION = 0.02, 0.5
+SAMPLED_ROWS_PER_CLASS = 200
+# Subsamples, but no more than leave each of them so many rows a class.
+N_SUBSAMPLES = 20
+SUBSAMPLE_ROWS_PER_CLASS = 20
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,32 @@ def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int
     # The product of a decimal fraction and a whole number may fall just short of the next one.
     sampled = min(math.floor(sample_fraction * n_rows + 1e-9), n_rows - validating)
     return Draws(n_rows, n_subsamples, sampled // n_subsamples, validating, seed)
+
+
+def sampling_sizes(sampling: SamplingSpec, n_rows: int, n_classes: int) -> tuple[float, int]:
+    """Return the part of all rows in subsamples and the number of these: as given, or chosen.
+
+    Parameters
+    ----------
+    sampling : SamplingSpec
+    n_rows, n_classes : int
+
+    Examples
+    --------
+    >>> sampling_sizes(SamplingSpec("local-sampling", None, None), 50_000, 2)
+    (0.02, 20)
+    >>> sampling_sizes(SamplingSpec("local-sampling", None, None), 4000, 5)
+    (0.25, 10)
+    """
+    fraction, n_subsamples = sampling.sample_fraction, sampling.n_subsamples
+    if fraction is None:
+        enough = min(SAMPLED_ROWS_PER_CLASS * n_classes / n_rows, MAX_SAMPLE_FRACTION)
+        fraction = max(SAMPLE_FRACTION, enough)
+    if n_subsamples is None:
+        drawn = plan_draws(n_rows, fraction, 1, 0).n_sampled
+        most = drawn // (SUBSAMPLE_ROWS_PER_CLASS * n_classes)
+        n_subsamples = min(max(most, 1), N_SUBSAMPLES)
+    return fraction, n_subsamples
 
 
 def ball_keys(numbers: IntArray, centers: IntArray, seed: int) -> IntArray:

@@ -25,6 +25,7 @@ from daskls.plan.checks import (
     check_sampling,
     check_trained,
     chunk_size,
+    most_pairs,
     plan_chunk,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "check_trained",
     "chunk_size",
     "group_open",
+    "most_pairs",
     "plan_bundles",
     "plan_chunk",
     "plan_sample",

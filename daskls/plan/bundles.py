@@ -127,7 +127,7 @@ def plan_bundles(
     return Plan(tuple(bundles), max((bundle.nbytes for bundle in bundles), default=0))
 
 
-def group_open(costs: Sequence[int], done: Sequence[bool], limit: int) -> list[tuple[int, int]]:
+def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> list[tuple[int, int]]:
     """Group what is not done into runs of neighbors whose costs add up to ``limit`` at most.
 
     One that costs more than the limit is a group of its own.
@@ -136,7 +136,7 @@ def group_open(costs: Sequence[int], done: Sequence[bool], limit: int) -> list[t
     [(0, 1), (2, 2), (3, 3), (5, 5)]
     """
     groups: list[tuple[int, int]] = []
-    held = 0
+    held = 0.0
     for i, cost in enumerate(costs):
         if done[i]:
             continue

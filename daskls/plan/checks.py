@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import (
+    WAITING_PAIRS,
     TaskSizes,
     assign_nbytes,
     ball_nbytes,
@@ -14,10 +15,11 @@ from daskls.memory import (
     landmark_nbytes,
     largest_block,
     neighborhood_nbytes,
+    pairs_within,
     sample_nbytes,
     search_nbytes,
 )
-from daskls.partition.subsamples import Draws, plan_draws
+from daskls.partition.subsamples import Draws, plan_draws, sampling_sizes
 from daskls.plan.bundles import Resources, SamplePlan, plan_sample
 from daskls.records import SamplingSpec
 
@@ -34,6 +36,7 @@ __all__ = [
     "check_sampling",
     "check_trained",
     "chunk_size",
+    "most_pairs",
     "plan_chunk",
 ]
 
@@ -224,7 +227,7 @@ def check_sampling(
         message names the parameter to change.
     """
     resources = beside_svc(resources)
-    fraction, n_subsamples = sampling.sample_fraction, sampling.n_subsamples
+    fraction, n_subsamples = sampling_sizes(sampling, n_rows, sizes.n_classes)
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     if draws.subsample_rows < 2:
         raise ParameterError(
@@ -244,23 +247,41 @@ def check_sampling(
         remedy=f"{split}lower sample_fraction below {fraction:g}",
     )
     if sampling.name == "local-sampling":
-        what = f"Drawing around up to {draws.n_sampled} support rows of {n_rows} rows"
-        needed = ball_nbytes(sizes, draws.n_sampled, leaf_rows, n_rows)
-        least = ball_nbytes(sizes, 2, leaf_rows, n_rows)
-        lower = f"lower sample_fraction below {fraction:g}, or "
-    else:
-        k, n_trained = sampling.n_neighbors, n_rows - draws.n_validation
-        # As in the fit: no row has more neighbors than all others.
-        found = min(k, n_trained - 1)
-        queries = min(SEARCHED_ROWS, n_trained)
-        what = f"Searching {found} neighbors of {queries} support rows"
-        needed = search_nbytes(sizes, queries, found + 1, leaf_rows)
-        least = search_nbytes(sizes, queries, 2, leaf_rows)
-        lower = f"lower n_neighbors below {found}, or "
+        most_pairs(sizes, draws.n_sampled, leaf_rows, resources, fraction)
+        return
+    # As in the fit: no row has more neighbors than all others.
+    n_trained = n_rows - draws.n_validation
+    found, queries = min(sampling.n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
+    needed, least = (search_nbytes(sizes, queries, k + 1, leaf_rows) for k in (found, 1))
+    what = f"Searching {found} neighbors of {queries} support rows"
+    _check_usable(what, needed, usable, f"lower n_neighbors below {found}", least)
+
+
+def most_pairs(
+    sizes: TaskSizes, n_balls: int, leaf_rows: int, resources: Resources, fraction: float
+) -> int:
+    """Return how many pairs of a ball and a row a task may keep.
+
+    ``resources`` are those beside the SVC, ``fraction`` is the parameter to lower.
+
+    Raises
+    ------
+    MemoryPlanError : it could not even keep those that wait
+    """
+    usable = _usable(resources)
+    needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
+    what = f"Drawing around up to {n_balls} support rows"
+    _check_usable(what, needed, usable, f"lower sample_fraction below {fraction:g}", least)
+    return pairs_within(sizes, n_balls, leaf_rows, usable)
+
+
+def _check_usable(what: str, needed: int, usable: int, remedy: str, least: int = 0) -> None:
+    """Refuse what needs more than a task may use; the remedy helps if it comes to ``least``."""
     if needed > usable:
+        remedy = f"{remedy}, or " if least <= usable else ""
         raise MemoryPlanError(
-            f"{what} needs {_mib(needed)} but a task may use {_mib(usable)} for it; "
-            f"{lower if least <= usable else ''}give each worker more memory or fewer threads."
+            f"{what} needs {_mib(needed)} but a task may use {_mib(usable)} for it; {remedy}give "
+            "each worker more memory or fewer threads."
         )
 
 
@@ -296,13 +317,8 @@ def check_trained(
     ------
     MemoryPlanError : with the remedy
     """
-    needed, usable = sample_nbytes(sizes, n_rows), _usable(resources)
-    if needed > usable:
-        raise MemoryPlanError(
-            f"{what} of {n_rows} rows x {sizes.n_features} features needs {_mib(needed)} but a "
-            f"task may use {_mib(usable)} for it; {remedy}, or give each worker more memory or "
-            "fewer threads."
-        )
+    what = f"{what} of {n_rows} rows x {sizes.n_features} features"
+    _check_usable(what, sample_nbytes(sizes, n_rows), _usable(resources), remedy)
 
 
 def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 __all__ = ["BiasSearch", "Evaluation"]
 
 MAX_ROUNDS = 60
-# Rounds within a narrow bracket in which the gap must fall by a tenth.
+# Rounds near one bias in which the gap must fall by a tenth.
 PATIENCE = 6
 NARROW = 1e-3
 # While no bracket is known, a step is so many times the last one, at least and at most.
@@ -83,10 +83,14 @@ class BiasSearch:
     @property
     def _is_stuck(self) -> bool:
         """Whether the gap no longer falls: rounding leaves nothing to gain."""
-        if self.below is None or self.above is None or len(self.gaps) <= PATIENCE:
+        if len(self.gaps) <= PATIENCE:
             return False
-        narrow = self.above.bias - self.below.bias < NARROW * (1 + abs(self.best.bias))
-        return narrow and self.gaps[-1] > 0.9 * self.gaps[-1 - PATIENCE]
+        # A slope of 0 gives no direction: the same bias again.
+        stays = len({e.bias for e in self.history[-PATIENCE:]}) == 1
+        if self.below is not None and self.above is not None:
+            width = self.above.bias - self.below.bias
+            stays = stays or width < NARROW * (1 + abs(self.best.bias))
+        return stays and self.gaps[-1] > 0.9 * self.gaps[-1 - PATIENCE]
 
     def _lower_bound(self) -> float:
         """Return a value that the function nowhere falls below."""
@@ -112,6 +116,9 @@ class BiasSearch:
 
     def _next(self, found: Evaluation) -> float:
         """Return a Newton step if it stays in the bracket and the last ones got on, else a cut."""
+        if found.slope == 0.0:
+            # The minimum, of which the cells do not know all yet.
+            return found.bias
         newton = found.bias - found.slope / found.curvature if found.curvature > 0 else None
         if self.below is None or self.above is None:
             step = 1.0 if newton is None else abs(newton - found.bias)

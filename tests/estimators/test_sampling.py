@@ -1,5 +1,7 @@
 """LocalSamplingSVC and NeighborSamplingSVC: the papers' steps, one model, resumed fits, errors."""
 
+from collections import defaultdict
+
 import dask
 import dask.array as da
 import numpy as np
@@ -16,12 +18,28 @@ from sklearn.svm import SVC
 from support import Calls, checkers, path_of
 
 import daskls
-from daskls import DataError, MemoryPlanError, ParameterError
-from daskls.graph import balls, begin, enrich, fit_sampling, gather, predict, sampling
+from daskls import (
+    DataError,
+    LocalSamplingSVC,
+    MemoryPlanError,
+    NeighborSamplingSVC,
+    ParameterError,
+)
+from daskls.graph import (
+    balls,
+    begin,
+    enrich,
+    fit_sampling,
+    gather,
+    predict,
+    sampling,
+    search,
+    search_radii,
+)
 from daskls.kernels import gram
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources
-from daskls.store.parts import read_part
+from daskls.store.parts import find_parts, read_part
 from daskls.store.reader import ModelReader
 
 N = 1500
@@ -208,18 +226,19 @@ def test_chunks_workers_and_memory_leave_no_trace(
     X, y = checkers(N)
     set_block_nbytes(1)
     monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", 100)
-    bits, groups = None, set()
-    draw = fit_sampling.Search.draw
+    monkeypatch.setattr(search_radii, "MIN_BALLS", 1)
+    bits, groups = None, defaultdict(set)
+    run_each = search.run_each
 
-    def counted(self):
-        draw(self)
-        groups.add(len(self.drawn))
+    def counted(task, items, *args):
+        groups[task.__name__].add(len(items))
+        run_each(task, items, *args)
 
-    monkeypatch.setattr(fit_sampling.Search, "draw", counted)
+    monkeypatch.setattr(search, "run_each", counted)
     places = ("threads", one_worker, two_workers)
     tasks = (1, 3, 16)
     for where, chunks, per_slot in zip(places, CHUNKINGS, tasks, strict=True):
-        monkeypatch.setattr(fit_sampling, "TASKS_PER_SLOT", per_slot)
+        monkeypatch.setattr(search, "TASKS_PER_SLOT", per_slot)
         monkeypatch.setattr(gather, "BUNDLE_NBYTES", 1 << (25 - per_slot))
         client = None if where == "threads" else Client(where, set_as_default=False)
         data = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
@@ -229,7 +248,8 @@ def test_chunks_workers_and_memory_leave_no_trace(
         assert_same_sampling(bits, found)
         if client is not None:
             client.close()
-    assert len(groups) > 1, "all runs grouped the leaves alike"
+    for task in ("draw_rows", "draw_balls" if make is small_local else "search_support"):
+        assert len(groups[task]) > 1, f"all runs grouped the work of {task} alike"
 
 
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
@@ -334,7 +354,7 @@ def test_a_fit_that_was_stopped_goes_on(make, where, at, name, tmp_path, monkeyp
                 make(store=tmp_path / "m").fit(X, y)
         trained = {p.name for p in (tmp_path / "m" / "bundles").glob("0*")}
         drawn = Calls(monkeypatch, sampling, "draw_rows")
-        subsamples = Calls(monkeypatch, fit_sampling, "fit_subsamples")
+        subsamples = Calls(monkeypatch, search_radii, "fit_subsamples")
         gathered = Calls(monkeypatch, gather, "gather_bundle")
         large = Calls(monkeypatch, sampling, "fit_large")
         model = make(store=tmp_path / "m").fit(X, y)
@@ -434,6 +454,16 @@ def test_where_all_rows_are_drawn_no_more_are_advised(fraction):
         drawn = [np.argsort(shuffle_numbers(np.arange(50), 50, seed))[:45] for seed in seeds]
         seed = next(s for s, rows in zip(seeds, drawn, strict=True) if order[-1] in rows)
         make(fraction, **{**params, "random_state": seed}).fit(X, y)
+
+
+def test_a_larger_fraction_is_not_advised_where_it_only_gives_more_subsamples():
+    # The one row of its class validates.
+    X, y = np.random.default_rng(0).random((N, 2)), np.zeros(N, int)
+    y[np.argmax(shuffle_numbers(np.arange(N), N, 0))] = 1
+    with pytest.raises(
+        DataError, match=r"n_subsamples=3 subsamples of 50 rows.*\. Lower n_subsamples: a sub"
+    ):
+        small_local(0.1, n_subsamples=None).fit(X, y)
 
 
 def test_a_subsample_of_one_class_is_passed_over():
@@ -590,9 +620,62 @@ def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, messa
     X, y = checkers(6000, noise=0.4)
     kind = {"radius_scale": 2.0} if make is small_local else {"n_neighbors": 50}
     make(0.05, **kind).fit(X, y)
-    set_memory(monkeypatch, 40 << 20)
+    set_memory(monkeypatch, 56 << 20)
     with pytest.raises(MemoryPlanError, match=message):
         make(0.05, **kind).fit(X, y)
+
+
+@pytest.mark.parametrize("most", [700, 90])
+def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
+    X, y = checkers(N)
+    wide = {"radius_scale": 3.0}
+    reference = small_local(**wide).fit(X, y)
+    monkeypatch.setattr(search, "TASKS_PER_SLOT", 0.01)
+    monkeypatch.setattr(search_radii, "most_pairs", lambda *_: most)
+    drawn = Calls(monkeypatch, search_radii, "draw_balls")
+    with dask.config.set(scheduler="sync"):
+        assert_same_sampling(reference, small_local(**wide).fit(X, y))
+    assert len(drawn) > 1
+
+
+def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatch):
+    X, y = checkers(N)
+    wide = {"radius_scale": 3.0, "store": tmp_path / "m"}
+    reference = small_local(radius_scale=3.0).fit(X, y)
+    monkeypatch.setattr(search, "TASKS_PER_SLOT", 0.01)
+    with dask.config.set(scheduler="sync"):
+        with monkeypatch.context() as patch:
+            patch.setattr(search_radii, "most_pairs", lambda *_: 300)
+            check = balls._check_kept
+            drawn = []
+
+            def stopped(pairs, job):
+                check(pairs, job)
+                drawn.append(len(pairs))
+                if len(drawn) > 2:
+                    raise RuntimeError("stopped")
+
+            patch.setattr(balls, "_check_kept", stopped)
+            with pytest.raises(RuntimeError, match="stopped"):
+                small_local(**wide).fit(X, y)
+        done = find_parts(tmp_path / "m", "balls-000")
+        assert done
+        monkeypatch.setattr(search_radii, "most_pairs", lambda *_: 70)
+        again = Calls(monkeypatch, search_radii, "draw_balls", lambda part, job: part[0])
+        model = small_local(**wide).fit(X, y)
+    assert len(again) > 2
+    assert not {ball for first, last in done for ball in range(first, last + 1)} & set(again.keys)
+    assert_same_sampling(reference, model)
+
+
+def test_a_ball_that_draws_more_than_a_task_holds_is_refused(monkeypatch):
+    X, y = checkers(N)
+    monkeypatch.setattr(search_radii, "most_pairs", lambda *_: 2)
+    with pytest.raises(
+        MemoryPlanError, match=r"draws \d+ rows.*hold 2 of .*give radius_scale below 3"
+    ):
+        small_local(radius_scale=3.0).fit(X, y)
+    small_local(radius_scale=0.01).fit(X, y)
 
 
 def test_reader_of_a_model_without_cells_has_no_summary(tmp_path):
@@ -609,3 +692,17 @@ def test_few_rows():
         params = {"n_subsamples": 1} if make is small_local else {}
         model = make(0.9, **params).fit(X, y)
         assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("make", [LocalSamplingSVC, NeighborSamplingSVC])
+def test_few_rows_give_large_enough_subsamples(make):
+    X, y = checkers(N, n_classes=3)
+    params = {"C": 10.0, "gamma": 20.0, "random_state": 0}
+    given = {"sample_fraction": 600 / N}
+    if make is LocalSamplingSVC:
+        given["n_subsamples"] = 10
+    model, reference = make(**params).fit(X, y), make(**given, **params).fit(X, y)
+    a, b = (sampling_bits(m) for m in (model, reference))
+    # The store of one is not that of the other, whose parameters are given.
+    assert [name for name in a if a[name] != b[name]] == ["fingerprint"]
+    assert model.score(X, y) > 0.9

@@ -26,9 +26,12 @@ with dask.config.set(scheduler="threads", num_workers=2):
     small_svc(store=sys.argv[2]).fit(da.from_array(X, (100, 2)), da.from_array(y, 100))
 """
 IMPORTS = "from support import checkers, install_spies, small_svc"
-SAMPLERS = (
-    "from samplings import small_local, small_near\nfrom support import checkers, install_spies"
-)
+SAMPLERS = """
+from samplings import small_local, small_near
+from support import checkers, install_spies
+from daskls.graph import search_radii
+search_radii.MIN_BALLS = 1
+"""
 
 
 def run_fit(log, store, run=RUN):
@@ -106,7 +109,7 @@ def test_a_second_process_finishes_a_search(make, where, at, tmp_path, data):
     killed = run_fit(first, store, run)
     assert killed.returncode == -9, killed.stderr
     trained = {int(p.name[:6]) for p in store.glob("bundles/0*")}
-    drawn = {f"{p.parent.name}/{int(p.name[:6])}" for p in store.glob("sampling/draws-*/0*")}
+    drawn = {f"{p.parent.name}/{int(p.name[:6])}" for p in store.glob("sampling/balls-*/0*")}
     assert len(trained) >= (at - 1 if where == "sample written" else 0)
     assert len(drawn) >= (at - 3 if where == "draws written" else 0)
     done = run_fit(second, store, run)

@@ -17,7 +17,7 @@ from support import (
     start_cluster,
 )
 
-from daskls.graph import fit_sampling, gather
+from daskls.graph import gather, search, search_radii
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,8 @@ def test_a_killed_worker_costs_one_task_of_samples(
     make, work, at, spied_client, data, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", 100)
-    monkeypatch.setattr(fit_sampling, "TASKS_PER_SLOT", 4)
+    monkeypatch.setattr(search, "TASKS_PER_SLOT", 4)
+    monkeypatch.setattr(search_radii, "MIN_BALLS", 1)
     reference = make(store=tmp_path / "a").fit(*data)
     plan_kill(tmp_path, work, at)
     model = make(client=spied_client, store=tmp_path / "m").fit(*data)

@@ -9,7 +9,7 @@ import pytest
 from samplings import small_local
 from support import path_of
 
-from daskls.graph import balls, fit_sampling, sampling
+from daskls.graph import balls, fit_sampling, sampling, search, search_radii
 from daskls.memory import TaskSizes, ball_nbytes, sample_nbytes
 from daskls.plan import CELL_ROWS
 from daskls.records import SolverSpec
@@ -41,14 +41,14 @@ def tasks(monkeypatch):
 
     def run(X, y, **params):
         seen = {}
-        for task in (balls.draw_balls, sampling.fit_sample):
+        for module, task in ((search_radii, balls.draw_balls), (search, sampling.fit_sample)):
 
             def spied(item, job, task=task):
                 seen.setdefault(task.__name__, (item, job))
                 return task(item, job)
 
             spied.__name__ = task.__name__
-            monkeypatch.setattr(fit_sampling, task.__name__, spied)
+            monkeypatch.setattr(module, task.__name__, spied)
         model = small_local(**params).fit(X, y)
         return model, seen
 
@@ -81,16 +81,16 @@ def test_drawing_from_balls(n, d, tasks, monkeypatch):
     model, seen = tasks(X, y, sample_fraction=0.3, radius_scale=1.0, gamma=1.0)
     _, job = seen["draw_balls"]
     root = path_of(model)
-    n_leaves = job.own.handle.open().n_leaves
+    n_balls = model.n_initial_support_
     kind = balls.draws_of(job.step)
 
     def run():
         for path in (root / kind_path(kind)).iterdir():
             path.unlink()
-        balls.draw_balls((0, n_leaves - 1), job)
+        balls.draw_balls((0, n_balls - 1), job)
 
     sizes = TaskSizes(d, 4, 2, CELL_ROWS, SolverSpec())
-    projected = ball_nbytes(sizes, model.n_initial_support_, CELL_ROWS, n)
+    projected = ball_nbytes(sizes, n_balls, CELL_ROWS, n)
     peak = peak_of(run)
     # Pairs are counted as if every ball held more rows than it may draw; of these few do.
     assert peak - SLACK <= projected <= 2 * LOOSEST * peak, f"{projected / peak:.2f}"
@@ -105,36 +105,40 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
     def stop(step, job):
         raise RuntimeError("stopped")
 
-    def spied(leaves, job):
-        seen.append((leaves, job))
-        return balls.draw_balls(leaves, job)
+    def spied(part, job):
+        seen.append((part, job))
+        return balls.draw_balls(part, job)
 
-    monkeypatch.setattr(fit_sampling, "draw_balls", spied)
-    monkeypatch.setattr(fit_sampling, "fit_sample", stop)
-    monkeypatch.setattr(fit_sampling, "TASKS_PER_SLOT", 0.01)
+    monkeypatch.setattr(search_radii, "draw_balls", spied)
+    monkeypatch.setattr(search, "fit_sample", stop)
+    monkeypatch.setattr(search, "TASKS_PER_SLOT", 0.01)
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="stopped"):
         small_local(0.0005, n_subsamples=3, radius_scale=300.0, store=tmp_path / "m").fit(X, y)
-    # One task drew from all leaves.
-    ((leaves, job),) = seen
+    # One task drew for all balls.
+    ((part, job),) = seen
     root = job.own.root
     kind = balls.draws_of(job.step)
-    n_pairs = len(read_part(root, kind, *leaves, ("balls",))["balls"])
+    radii = read_part(root, balls.RADII, 0, 0, ("radii",))["radii"]
+    n_pairs = int(balls.ball_quotas(radii, job.own.draws.n_others).sum())
+    # So many pairs were kept as the quotas sum up to: all balls hold all rows.
     assert n_pairs > 0.85 * n
+    assert len(read_part(root, kind, *part, ("numbers",))["numbers"]) > 0.5 * n
 
     def run():
         for path in (root / kind_path(kind)).iterdir():
             path.unlink()
-        balls.draw_balls(leaves, job)
+        balls.draw_balls(part, job)
 
-    n_balls = len(read_part(root, balls.INITIAL, 0, 0, ("numbers",))["numbers"])
+    assert part == (0, len(radii) - 1)
     reader = job.own.handle.open()
     largest = int(np.diff(reader.first_places).max())
-    projected = ball_nbytes(TaskSizes(2, 4, 2, CELL_ROWS, SolverSpec()), n_balls, largest, n)
+    sizes = TaskSizes(2, 4, 2, CELL_ROWS, SolverSpec())
+    projected = ball_nbytes(sizes, len(radii), largest, n_pairs)
     peak = peak_of(run)
     assert peak - SLACK <= projected <= 2 * peak, f"{projected / peak:.2f}"
 
 
 def test_parts_go(tmp_path):
-    (tmp_path / kind_path("draws-000")).mkdir(parents=True)
+    (tmp_path / kind_path("balls-000")).mkdir(parents=True)
     remove_parts(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from daskls.partition.subsamples import ball_keys, plan_draws
+from daskls.partition.subsamples import ball_keys, plan_draws, sampling_sizes
+from daskls.records import SamplingSpec
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,29 @@ def test_sizes(n, fraction, n_subsamples, size, n_validation):
     assert draws.n_sampled == size * n_subsamples
     assert draws.n_reserved + draws.n_others == n
     assert draws.n_others >= 0
+
+
+@pytest.mark.parametrize(
+    ("n", "n_classes", "given", "expected"),
+    [
+        (10_000_000, 2, (None, None), (0.02, 20)),
+        # 200 rows a class, in subsamples of 20 a class at least.
+        (3089, 2, (None, None), (400 / 3089, 10)),
+        (16_000, 26, (None, None), (5200 / 16_000, 10)),
+        # Half of the rows at the most; one subsample at the least.
+        (60, 3, (None, None), (0.5, 1)),
+        (1000, 2, (0.9, None), (0.9, 20)),
+        # What validates is left to it: 76 rows are drawn.
+        (84, 2, (1.0, None), (1.0, 1)),
+        # The product falls just short of 400.
+        (1078, 2, (None, None), (400 / 1078, 10)),
+        (1000, 2, (0.1, None), (0.1, 2)),
+        (3089, 2, (None, 7), (400 / 3089, 7)),
+        (3089, 2, (0.001, 7), (0.001, 7)),
+    ],
+)
+def test_sizes_that_are_not_given(n, n_classes, given, expected):
+    assert sampling_sizes(SamplingSpec("local-sampling", *given), n, n_classes) == expected
 
 
 def test_each_row_has_its_place_whatever_is_asked_beside():

@@ -76,3 +76,17 @@ def test_rounds_are_bounded():
     search = run(lambda b: (5.0, -1.0, 0.0), tol=1e-3, max_rounds=12)
     assert len(search.history) == 12
     assert not search.is_solved
+
+
+@pytest.mark.parametrize("start", [0.0, 2.0, 2.1])
+def test_a_gap_that_rounding_keeps_open_ends_the_search(start):
+    # The dual value is short of the primal one by more than the tolerance, wherever one looks.
+    search = BiasSearch(1e-6, start)
+    while search.is_open:
+        b = search.bias
+        value = (b - 2) ** 2
+        at = len(search.history)
+        search.add(Evaluation(at, b, value + 1, value + 1 - 1e-2, 2 * (b - 2), 2.0, 1.0))
+    assert not search.is_solved
+    assert len(search.history) < 40
+    assert search.best.bias == pytest.approx(2, abs=1e-2)
