@@ -27,6 +27,16 @@ N_FEATURES = 64
 CHUNK_ROWS = 16_384
 N_CHUNKS = 88
 
+CUTS = [
+    RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, refit="cell", tol=0.1, random_state=0),
+    LandmarkSVC(100, n_landmarks=16, C=[0.01, 1.0], cv=2, random_state=0),
+]
+SAMPLED = {"C": 1.0, "gamma": 1e-3, "random_state": 0}
+SAMPLES = [
+    LocalSamplingSVC(0.08, n_subsamples=4, radius_scale=0.5, **SAMPLED),
+    NeighborSamplingSVC(0.016, n_neighbors=1, **SAMPLED),
+]
+
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
@@ -52,9 +62,18 @@ def paths(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def client():
+def compiled():
+    """Compile here, once, into numba's cache: LLVM in a worker this small would leave no room."""
+    models = [small_svc(), KernelKNNClassifier(1), *CUTS, *SAMPLES]
+    with dask.config.set(scheduler="threads"):
+        for model in models:
+            clone(model).fit(*checkers(2000)).predict(np.zeros((10, 2)))
+
+
+@pytest.fixture(scope="module")
+def client(compiled):
     with start_cluster(2, 1, LIMIT) as cluster, Client(cluster) as client:
-        # Imports and compilation are no data.
+        # Imports are no data.
         small_svc().fit(*checkers(200)).predict(da.zeros((10, 2)))
         yield client
 
@@ -81,7 +100,7 @@ class Watch:
 
 
 @pytest.fixture
-def fresh_client():
+def fresh_client(compiled):
     """Start other workers: what a process kept from tests before would hide what this one takes.
 
     A restart would not do: a LocalCluster gives up workers that are away 15 s after another one.
@@ -138,18 +157,15 @@ def test_no_process_holds_a_quarter_of_X_for_its_neighbors(paths, client, tmp_pa
 @needs_proc
 @pytest.mark.parametrize(
     ("estimator", "every"),
-    [
-        # All rows are read; a few of them train.
-        (RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, refit="cell", tol=0.1, random_state=0), 16),
-        (LandmarkSVC(100, n_landmarks=16, C=[0.01, 1.0], cv=2, random_state=0), 1),
-    ],
+    # All rows are read; a few of them train.
+    list(zip(CUTS, (16, 1), strict=True)),
     ids=["chunks", "landmarks"],
 )
 def test_no_process_holds_a_quarter_of_X_in_other_cuts(
     estimator, every, paths, fresh_client, tmp_path
 ):
     X, y, nbytes = paths
-    # Compiling is no data.
+    # Imports are no data.
     clone(estimator).fit(*checkers(2000)).predict(da.zeros((10, 2)))
     weights = (np.arange(N_CHUNKS * CHUNK_ROWS) % every == 0).astype(float)
     with Watch(fresh_client, nbytes):
@@ -159,18 +175,8 @@ def test_no_process_holds_a_quarter_of_X_in_other_cuts(
     assert (estimator.predict(rows) != zarr.open_array(y)[:CHUNK_ROWS]).mean() < 0.01
 
 
-SAMPLED = {"C": 1.0, "gamma": 1e-3, "random_state": 0}
-
-
 @needs_proc
-@pytest.mark.parametrize(
-    "model",
-    [
-        LocalSamplingSVC(0.08, n_subsamples=4, radius_scale=0.5, **SAMPLED),
-        NeighborSamplingSVC(0.016, n_neighbors=1, **SAMPLED),
-    ],
-    ids=["balls", "neighbors"],
-)
+@pytest.mark.parametrize("model", SAMPLES, ids=["balls", "neighbors"])
 def test_no_process_holds_a_quarter_of_X_for_a_sample(model, paths, fresh_client, tmp_path):
     X, y, nbytes = paths
     # All rows are read; of every eight one counts: balls of all of them would not fit a worker.
