@@ -26,11 +26,11 @@ __all__ = [
 F4, F8 = 4, 8
 # Rows of a routing tile and of a kernel matrix's panel, as in kernels/route.py and kernels/gram.py.
 ROUTE_ROWS = 4096
-GEMM_ROWS = 256
+GEMM_ROWS = 240
 # Columns of a product, queries that one large model answers together and the bytes of their kernel
 # values, as in kernels/gram.py and graph/predict.py.
 GEMM_COLUMNS = 1 << 14
-SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 1024, 256, 64 << 20
+SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 960, 240, 64 << 20
 # Kernel values that one large SVM keeps at the least, as in solvers/large.py.
 CACHE_NBYTES = 8 << 20
 # Pairs of a ball and a row that wait before those beyond a ball's quota are dropped, and that are

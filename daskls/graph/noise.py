@@ -21,7 +21,7 @@ from daskls.store.temporary import ModelHandle
 __all__ = ["agree_array", "agree_lazily"]
 
 # Rows of an array in memory that one thread judges at a time.
-SLAB_ROWS = 1024
+SLAB_ROWS = 960
 
 
 def agreement(reader: ModelReader, X: FloatArray, codes: IntArray, first: int) -> FloatArray:

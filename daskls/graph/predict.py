@@ -36,10 +36,11 @@ __all__ = [
 # the models are read. Chunks are merged up to about this size.
 SUPER_NBYTES = 64 << 20
 # Queries of one cell whose kernel values are held at once: fewer of a model of many support rows,
-# whose values would be more than this; but no fewer than what a product is padded to.
-SLAB_ROWS = 1024
+# whose values would be more than this; but no fewer than what a product is padded to. Whole tiles
+# of kernels/gram.py.
+SLAB_ROWS = 960
 SLAB_NBYTES = 64 << 20
-LEAST_SLAB_ROWS = 256
+LEAST_SLAB_ROWS = 240
 
 
 def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:

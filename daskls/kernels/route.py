@@ -14,8 +14,9 @@ __all__ = ["nearest_point", "padded_tiles", "project", "route"]
 
 # Rows centered at once: bounds the float64 copy of a block.
 TILE_ROWS = 4096
-# The bits of a GEMM depend on its shape: every one here has this many rows.
-GEMM_ROWS = 1024
+# The bits of a GEMM depend on its shape: every one here has this many rows, a multiple of 24 as in
+# kernels/gram.py.
+GEMM_ROWS = 1008
 
 
 @exact_jit

@@ -1,6 +1,7 @@
 import naive
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block, base_matrix, centered
 from daskls.records import KernelSpec
@@ -93,8 +94,16 @@ def test_narrow_kernels_have_no_subnormal_values():
     assert np.isfinite(K).all()
 
 
+@pytest.fixture
+def one_thread():
+    """As in each task: threads share out a product by its rows."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("d", [1, 2, 5, 28])
-@pytest.mark.parametrize("n_columns", [1, 3, 130])
+@pytest.mark.parametrize("n_columns", [1, 3, 130, 245, 500])
 @pytest.mark.parametrize("name", ["rbf", "linear"])
 def test_bits_of_a_row_do_not_depend_on_other_rows(name, n_columns, d):
     A, B = rows(TILE_ROWS + 70, d), rows(n_columns, d, 1)
@@ -104,6 +113,16 @@ def test_bits_of_a_row_do_not_depend_on_other_rows(name, n_columns, d):
         np.testing.assert_array_equal(part, whole[start:stop])
     backwards = base_block(np.ascontiguousarray(A[::-1]), B, name)
     np.testing.assert_array_equal(backwards[::-1], whole)
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("d", [2, 3, 4, 5, 8, 22, 54, 256])
+def test_bits_of_a_row_do_not_depend_on_its_place(d):
+    B = rows(1100, d, 1)
+    A = np.repeat(rows(1, d), TILE_ROWS, axis=0)
+    for n_columns in [*range(200, 270), 299, 500, 501, 1001]:
+        base = base_block(A, B[:n_columns], "linear")
+        assert (base == base[0]).all(), n_columns
 
 
 def test_no_rows_give_no_values():
