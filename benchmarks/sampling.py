@@ -10,7 +10,6 @@ The real sets are read from the folder in DASKLS_DATA.
 """
 
 import argparse
-import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ from daskls.datasets import load_real
 from daskls.graph import fit_sampling, search_radii, search_rounds
 from daskls.graph.predict import labels_of
 from daskls.graph.scores import model_scores
-from daskls.graph.search import Search
+from daskls.graph.search import Search, stalls
 from daskls.store.models import BundleModels
 
 RESULTS = Path(__file__).parent / "results"
@@ -95,8 +94,8 @@ def every_step(name: str) -> Iterator[list[float]]:
 
     with (
         patch.object(Search, "train", timed),
-        patch.object(search_radii, "falls", lambda *_: True),
-        patch.object(search_rounds, "falls", lambda *_: True),
+        patch.object(search_radii, "stalls", lambda *_: False),
+        patch.object(search_rounds, "stalls", lambda *_: False),
         patch.object(fit_sampling, "drop_others", lambda *_: None),
         patch.object(search_radii, "MAX_RADIUS_STEPS", SETS[name]["n_radii"]),
         patch.object(search_rounds.RoundSearch, "n_rounds", SETS[name]["n_rounds"]),
@@ -143,9 +142,11 @@ def test_error(store: Path, number: int, model: Any, X: np.ndarray, y: np.ndarra
 def chosen(record: Record) -> tuple[int, int]:
     """Return where the search stops, and the step that it chooses."""
     errors = record["validation_error"]
-    least = 0.0 if record["method"] == "local sampling" else search_rounds.LEAST_FALL
-    falls = [b < a * (1 - least) for a, b in itertools.pairwise(errors)]
-    stop = falls.index(False) + 1 if False in falls else len(errors) - 1
+    rule: tuple[Any, ...] = (search_radii.PATIENCE,)
+    if record["method"] == "CGLQ":
+        rule = (1, search_rounds.LEAST_FALL)
+    ends = (i for i in range(len(errors)) if stalls(errors[: i + 1], *rule))
+    stop = next(ends, len(errors) - 1)
     return stop, int(np.argmin(errors[: stop + 1]))
 
 

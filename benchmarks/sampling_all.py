@@ -1,8 +1,9 @@
 """LocalSamplingSVC on all of covtype: 521,012 rows of training and 60,000 of test, as table 7.
 
 The kernel, C and sample_fraction of the paper; one radius, as the SVM of all rows would take hours.
-One process, one task at a time: the last SVM may keep what a task may hold in its cache. Rows that are done are kept in ``benchmarks/results/sampling_all.jsonl``, from which
-``sampling_all.md`` is written. The set is read from the folder in DASKLS_DATA.
+One process, one task at a time: the last SVM may keep what a task may hold in its cache. Rows that
+are done are kept in ``benchmarks/results/sampling_all.jsonl``, from which ``sampling_all.md`` is
+written. The set is read from the folder in DASKLS_DATA.
 
     python benchmarks/sampling_all.py [--radius-scale 0.5] [--tol 1e-3]
 """

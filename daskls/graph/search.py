@@ -28,7 +28,7 @@ from daskls.records import CellReport, IntArray, SamplingSpec
 from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
 from daskls.store.parts import kind_path, read_part, write_part
 
-__all__ = ["Search", "Step", "falls"]
+__all__ = ["Search", "Step", "errors_of", "stalls"]
 
 TASKS_PER_SLOT = 4
 
@@ -78,7 +78,7 @@ class Search:
         self.drawn = self.tiles(DRAWN, n)
 
     def steps(self) -> list[Step]:
-        """Train one model after the other, until one is no better."""
+        """Train one model after the other, until they are no better."""
         raise NotImplementedError
 
     def run(
@@ -211,7 +211,12 @@ class Search:
         write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "places": places})
 
 
-def falls(steps: list[Step], least: float) -> bool:
-    """Whether the last step's error is below the one before by more than a share of it."""
-    before, last = (step.report.validation_error for step in steps[-2:])
-    return last < before * (1.0 - least)
+def errors_of(steps: list[Step]) -> list[float]:
+    """Return the validation errors of steps."""
+    return [step.report.validation_error for step in steps]
+
+
+def stalls(errors: Sequence[float], patience: int, least: float = 0.0) -> bool:
+    """Whether the last ``patience`` errors are no smaller than all before, by a share of these."""
+    before, last = errors[:-patience], errors[-patience:]
+    return bool(before) and min(last) >= min(before) * (1.0 - least)

@@ -2,14 +2,15 @@
 
 from daskls.graph.enrich import EnrichJob, merge_round, nearest_of, search_support
 from daskls.graph.sampling import SAMPLES, read_drawn
-from daskls.graph.search import Search, Step, falls
+from daskls.graph.search import Search, Step, errors_of, stalls
 from daskls.plan import SEARCHED_ROWS
 from daskls.records import IntArray
 from daskls.store.parts import has_part, read_part
 
 __all__ = ["RoundSearch"]
 
-# The relative fall of the error that a round needs.
+# The relative fall of the error that a round needs. A second chance gains less than it takes: on
+# ijcnn1 errors 2 % smaller for a quarter more time, on three smaller sets the same ones.
 LEAST_FALL = 0.01
 
 
@@ -30,7 +31,7 @@ class RoundSearch(Search):
                 if not (number or steps[0].report.n_support):
                     # Another number: the model of the subsample alone has this one.
                     return [self.constant(1, 0)]
-                if number and not falls(steps, LEAST_FALL):
+                if stalls(errors_of(steps), 1, LEAST_FALL):
                     break
         return steps
 

@@ -36,6 +36,7 @@ from daskls.graph import (
     search,
     search_radii,
 )
+from daskls.graph.search import stalls
 from daskls.kernels import gram
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources
@@ -108,15 +109,38 @@ def test_rounds_are_those_of_procedure_cglq(kept_parts):
     assert model.n_initial_support_ == path.n_support[0]
 
 
-def test_the_radius_grows_while_the_error_falls():
+def test_the_radius_grows_until_two_in_a_row_are_no_better():
     X, y = checkers(N)
     path = small_local().fit(X, y).path_
     assert len(path) > 2
     # Steps whose balls hold no new row are passed over.
     np.testing.assert_allclose(np.round(path.radius_scale * 10) / 10, path.radius_scale)
     assert (np.diff(path.radius_scale) > 0).all()
-    assert (np.diff(path.validation_error[:-1]) < 0).all()
-    assert path.validation_error[-1] >= path.validation_error[-2] or path.radius_scale[-1] == 2.0
+    errors = path.validation_error
+    over = [errors[i - 1 : i + 1].min() >= errors[: i - 1].min() for i in range(2, len(errors))]
+    assert not any(over[:-1])
+    assert over[-1] or path.radius_scale[-1] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("errors", "patience", "least", "is_over"),
+    [
+        ([0.5], 2, 0.0, False),
+        ([0.5, 0.6], 2, 0.0, False),
+        ([0.5, 0.6, 0.5], 2, 0.0, True),
+        ([0.5, 0.6, 0.4], 2, 0.0, False),
+        ([0.5, 0.6, 0.4, 0.45], 2, 0.0, False),
+        ([0.5, 0.6, 0.4, 0.45, 0.4], 2, 0.0, True),
+        ([0.5, 0.4, 0.45, 0.399], 2, 0.0, False),
+        ([0.5, 0.4, 0.45, 0.399], 2, 0.01, True),
+        ([0.5], 1, 0.01, False),
+        ([0.5, 0.4], 1, 0.01, False),
+        ([0.5, 0.499], 1, 0.01, True),
+        ([0.0, 0.0, 0.0], 2, 0.0, True),
+    ],
+)
+def test_a_search_ends_where_the_last_steps_are_no_better(errors, patience, least, is_over):
+    assert stalls(errors, patience, least) == is_over
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.3])
