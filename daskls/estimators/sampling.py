@@ -148,8 +148,8 @@ class LocalSamplingSVC(SampledClassifier):
     radius_scale : float, > 0, or None
         The paper's beta: the radius of all balls, in units of the median radius (see Notes).
         None: 0.1, 0.2 and so on, until two in a row have no smaller validation error than the best
-        before; up to 2. (The paper stops at the first such.) Where a larger radius
-        adds no row, the next one is tried.
+        before; up to 2. (The paper stops at the first such.) Where a larger radius adds no row,
+        the next one is tried.
     kernel : "rbf", "linear" or "poly", default "rbf"
     C : float or None. Box bound of a row of weight 1; None: 1.
     gamma : float or None. None: scikit-learn's "scale", of the sampled rows.
@@ -305,8 +305,8 @@ class NeighborSamplingSVC(SampledClassifier):
     -----
     One row in ten, but 10,000 at most, validates: it is in no sample. All draws go by hashed row
     numbers. Neighbors are exact and Euclidean. A round needs a validation error at least 1 % below
-    those before it, or it is the last; there are 10 at most. The paper leaves the size of
-    the new subsamples open: here it is the first one's. On ijcnn1 (10 seeds) the error of round 4
+    those before it, or it is the last; there are 10 at most. The paper leaves the size of the new
+    subsamples open: here it is the first one's. On ijcnn1 (10 seeds) the error of round 4
     is 1.22 times that of the SVM of all rows at 37 % of its CPU time; the search to its end reaches
     1.16 +- 0.06 at 75 %. New subsamples of a tenth of the size end at 1.3.
 
