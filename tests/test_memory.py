@@ -4,7 +4,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from daskls.graph import regroup
+from daskls import memory
+from daskls.graph import predict, regroup
+from daskls.kernels import gram, route
 from daskls.memory import TaskSizes, assign_nbytes, cell_nbytes, leaf_nbytes, model_nbytes
 from daskls.partition.grow import grow_tree
 from daskls.records import CellReport, Forest, SolverSpec
@@ -130,3 +132,12 @@ def test_a_block_is_held_twice_and_routed_by_tiles():
     row = 7 * 4 + 4 + 8 + 8
     assert assign_nbytes(sizes, 100) == 2 * 100 * row + 100 * 7 * 8
     assert assign_nbytes(sizes, 10**6) == 2 * 10**6 * row + 4096 * 7 * 8
+
+
+def test_the_plan_counts_tiles_and_slabs_as_they_are():
+    assert memory.ROUTE_ROWS == route.TILE_ROWS
+    assert (memory.GEMM_ROWS, memory.GEMM_COLUMNS) == (gram.TILE_ROWS, gram.TILE_COLUMNS)
+    for name in ("SLAB_ROWS", "LEAST_SLAB_ROWS", "SLAB_NBYTES"):
+        assert getattr(memory, name) == getattr(predict, name)
+    # A slab that is not of whole tiles pads its last product for nothing.
+    assert predict.SLAB_ROWS % gram.TILE_ROWS == predict.LEAST_SLAB_ROWS % gram.TILE_ROWS == 0
