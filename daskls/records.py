@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "LARGEST",
     "N_GRID",
+    "SMALLEST",
     "Bundle",
     "BundleReport",
     "CellReport",
@@ -37,6 +39,8 @@ KernelName = Literal["rbf", "linear", "poly"]
 
 # Values a parameter of a method's own grid.
 N_GRID = 10
+# Bounds of C, of gamma, of weights and of their products: solvers compute in float32.
+SMALLEST, LARGEST = 1e-30, 1e30
 
 
 @dataclass(frozen=True)

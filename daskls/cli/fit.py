@@ -93,7 +93,7 @@ def fit(
     degree: Annotated[int, typer.Option(min=1, help="Of the poly kernel.")] = 3,
     coef0: Annotated[float, typer.Option(min=0, help="Of the poly kernel.")] = 0.0,
     cv: Annotated[int, typer.Option(min=2, help="Folds in each cell.")] = 5,
-    tol: Annotated[float, typer.Option(help="Duality gap at the end, over C x rows.")] = 1e-3,
+    tol: Annotated[float, typer.Option(help="When a solver stops; see the estimator.")] = 1e-3,
     fit_intercept: Annotated[
         bool, typer.Option("--fit-intercept", help="Give every local SVM an offset.")
     ] = False,

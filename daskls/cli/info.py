@@ -160,7 +160,7 @@ def _print_model(path: str) -> None:
         _print_path(reader.method["name"], reader.summary)
         return
     pairs += [
-        ("choice on an edge", _edges(report)),
+        ("choice on an edge", _edges(report, _axes(reader))),
         ("solves above tol", format_number(_count_at_limit(reader))),
     ]
     print_pairs(f"Model {path}", pairs)
@@ -191,12 +191,17 @@ def format_cells(report: Any) -> str:
     return f"{cells} of {n_partitions} partitions" if n_partitions > 1 else cells
 
 
-def _edges(report: Any) -> str:
+def _axes(reader: Any) -> tuple[str, ...]:
+    """Return the parameters that a model's cells chose."""
+    return ("C",) if reader.method.get("name") == "l3" else ("C", "gamma")
+
+
+def _edges(report: Any, axes: tuple[str, ...]) -> str:
     """Return the shares of cells whose choice lies on an edge of the grid, by axis."""
     import numpy as np
 
     words = [set(edge.split()) for edge in report.edge]
-    shares = {axis: float(np.mean([axis in word for word in words])) for axis in ("C", "gamma")}
+    shares = {axis: float(np.mean([axis in word for word in words])) for axis in axes}
     return ", ".join(f"{axis} {format_share(share)}" for axis, share in shares.items())
 
 

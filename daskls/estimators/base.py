@@ -160,11 +160,14 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Returns
         -------
-        labels : array (n,). NumPy for NumPy; else a lazy Dask array in X's row chunks.
+        labels : array (n,). NumPy for NumPy; else a lazy Dask array in X's row chunks. Always that
+            of the largest decision value: where one-vs-one votes tie, the confidences decide, as
+            in scikit-learn's ``SVC(break_ties=True)``.
 
         Raises
         ------
-        DataError : NaN or infinity (with the row's number), or another number of features
+        DataError : NaN or infinity, with the row's number
+        ValueError : another number of features than in training
         """
         check_is_fitted(self)
         return self._answer(X, self.classes_)
@@ -184,9 +187,9 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Notes
         -----
-        With several partitions the decision values of each pair of classes are clipped to [-1, 1]
-        and averaged; two classes give that mean, more give the votes of the means. A cell of one
-        class of a pair counts as 1 for it, a cell of neither as 0.
+        With several partitions or chunks the decision values of each pair of classes are clipped
+        to [-1, 1] and averaged; two classes give that mean, more give the votes of the means. A
+        cell of one class of a pair counts as 1 for it, a cell of neither as 0.
         """
         return self._answer(X, None)
 
@@ -272,12 +275,14 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 def _bounds(eps: float | Sequence[float]) -> FloatArray:
     """Return bounds of decision values as an array of at most one dimension."""
     try:
-        bounds = np.asarray(eps, np.float64)
-    except (TypeError, ValueError):
+        bounds = np.asarray(eps)
+    except ValueError:
         bounds = np.empty((0, 0))
-    if bounds.ndim > 1 or not bounds.size or not (bounds > 0).all():
+    # True and "0.1" are no bounds, though both convert to a number.
+    is_number = bounds.dtype.kind in "iuf"
+    if bounds.ndim > 1 or not bounds.size or not is_number or not (bounds > 0).all():
         raise ParameterError(f"eps is {eps!r}; it must be a positive number, or several in a row.")
-    return bounds
+    return bounds.astype(np.float64)
 
 
 def labels_from_json(values: dict[str, Any]) -> FloatArray:

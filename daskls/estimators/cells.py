@@ -49,8 +49,8 @@ class CellClassifier(LocalClassifier):
         ----------
         X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
         y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
-        sample_weight : array (n,), >= 0, or None. Multiplies C; rows of weight 0 are as if they
-            were not there.
+        sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors;
+            rows of weight 0 are as if they were not there.
 
         Returns
         -------

@@ -52,8 +52,8 @@ class RandomChunkSVC(CellClassifier):
     refit : "folds" or "cell", default "folds"
         Answer with the mean of the selected fold models, or with one model trained on the whole
         chunk at the selected lambda (a given C is used unchanged).
-    class_weight : dict, "balanced" or None. Multiplies C by class; "balanced" uses the counts of
-        the whole data.
+    class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "balanced" uses the
+        counts of the whole data.
     store : path or None
         Where the exchange and the model go; all workers must see it. A fit that was stopped goes
         on when called again with the same store. None: a temporary folder under Dask's

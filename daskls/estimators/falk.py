@@ -70,7 +70,7 @@ class FalkSVC(NeighborhoodClassifier):
     n_selected : int, >= 1, default 10. Neighborhoods that "local" looks at.
     cv : int, >= 2, default 5. Folds of a selection.
     tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.
-    class_weight : dict, "balanced" or None. Multiplies C by class.
+    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
     store : path or None
         Where the rows and the model go; all workers must see it. A fit that was stopped goes on
         when called again with the same store. None: a temporary folder.

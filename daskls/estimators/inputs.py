@@ -13,8 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from daskls.errors import DataError, ParameterError
+from daskls.records import LARGEST, SMALLEST, FloatArray
 
-__all__ = ["candidates", "check_input", "draw_seed", "is_in_memory", "saved_params"]
+__all__ = ["candidates", "check_input", "draw_seed", "flat", "is_in_memory", "saved_params"]
 
 # Neither describes the model.
 NOT_SAVED = ("client", "store", "verbose")
@@ -25,19 +26,38 @@ def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float,
 
     Raises
     ------
-    ParameterError : no values, or one that is not a positive finite number
+    ParameterError : no values, or one that is no number or out of range
     """
     if value is None:
         return None
-    values = np.atleast_1d(np.asarray(value, dtype=np.float64)).ravel()
+    values = flat(name, value, np.float64)
     if len(values) == 0:
         raise ParameterError(
             f"{name} is an empty grid; give at least one value, or None for the method's own grid."
         )
-    bad = values[~(np.isfinite(values) & (values > 0))]
+    bad = values[~((values >= SMALLEST) & (values <= LARGEST))]
     if len(bad):
-        raise ParameterError(f"{name} holds {bad[0]:g}; every value must be positive and finite.")
+        raise ParameterError(
+            f"{name} holds {bad[0]:g}; every value must be positive and finite, from "
+            f"{SMALLEST:g} to {LARGEST:g}."
+        )
     return tuple(np.unique(values).tolist())
+
+
+def flat(name: str, value: Any, dtype: type | None = None) -> FloatArray:
+    """Return a parameter's one or several values as an array of one dimension.
+
+    Raises
+    ------
+    ParameterError : values that are not numbers where ``dtype`` asks for them, or nested ones
+    """
+    try:
+        values = np.atleast_1d(np.asarray(value, dtype))
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))
+    if values.ndim > 1:
+        raise ParameterError(f"{name} is {value!r}; give a number, or a flat list of numbers.")
+    return values
 
 
 def draw_seed(random_state: Any) -> int | None:
@@ -109,7 +129,8 @@ def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
 
 def _check_labels(y: Any) -> None:
     """Refuse NaN and infinity among labels, naming the first row; scikit-learn would not."""
-    if y.dtype.kind == "f":
+    # It does refuse a single value, and none.
+    if y.dtype.kind == "f" and y.ndim and y.size:
         bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), -1)).all(axis=1))
         if len(bad):
             raise DataError(f"Input y contains NaN or infinity, first in row {bad[0]}. Remove it.")

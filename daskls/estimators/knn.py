@@ -56,7 +56,7 @@ class KNNSVC(NeighborhoodClassifier):
     degree : int, >= 1, default 3. Of "poly".
     coef0 : float, >= 0, default 0. Of "poly".
     tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.
-    class_weight : dict, "balanced" or None. Multiplies C by class.
+    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
     store, client, random_state, verbose : as for `FalkSVC`
 
     Attributes

@@ -55,7 +55,7 @@ class LandmarkSVC(LocalClassifier):
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
         The joint problem is solved to a duality gap of tol x the sum of C x weight.
-    class_weight : dict, "balanced" or None. Multiplies C by class.
+    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
     store : path or None
         Where the exchange and the model go; all workers must see it. A fit that was stopped goes
         on when called again with the same store. None: a temporary folder.
@@ -154,8 +154,8 @@ class LandmarkSVC(LocalClassifier):
         ----------
         X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
         y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
-        sample_weight : array (n,), >= 0, or None. Multiplies C; rows of weight 0 are as if they
-            were not there.
+        sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors;
+            rows of weight 0 are as if they were not there.
 
         Returns
         -------
@@ -187,6 +187,21 @@ class LandmarkSVC(LocalClassifier):
         )
         run = partial(run_joint_fit, method)
         return self._fit_with(run, request, X, y, sample_weight)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision values: of each class against the rest, where there are several.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`
+
+        Returns
+        -------
+        scores : array (n,) for two classes, positive for ``classes_[1]``; else (n, n_classes), the
+            values of the problems of ``coef_``, of which the largest answers. NumPy for NumPy,
+            else a lazy Dask array.
+        """
+        return super().decision_function(X)
 
     def _method(self) -> LandmarkSpec:
         return LandmarkSpec(
@@ -258,7 +273,7 @@ class LandmarkSVC(LocalClassifier):
 
     @property
     def selected_(self) -> dict[str, Any] | None:
-        """The chosen C, its candidates and their errors; None where C was given."""
+        """The chosen C, its candidates and their errors; None where one C was given."""
         check_is_fitted(self)
         selected = Root.open(self._reader.path).attributes.get("selected")
         return selected and {name: selected[name] for name in ("C", "candidates", "errors")}

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.inputs import candidates, draw_seed, saved_params
+from daskls.estimators.inputs import candidates, draw_seed, flat, saved_params
 from daskls.graph.identity import FitRequest
 from daskls.plan import CELL_ROWS
 from daskls.records import NeighborSpec, SolverSpec
@@ -42,7 +42,7 @@ def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     ------
     ParameterError : none, or one that is no whole number above 0
     """
-    values = np.atleast_1d(np.asarray(value)).ravel()
+    values = flat(name, value)
     if len(values) == 0:
         raise ParameterError(f"{name} is an empty grid; give at least one number.")
     whole = values.dtype.kind in "iu" and (values >= 1).all()

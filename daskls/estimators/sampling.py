@@ -1,6 +1,7 @@
 """One SVM on a sample of all rows, chosen around the support rows of small subsamples."""
 
 import os
+import warnings
 from dataclasses import asdict
 from functools import partial
 from numbers import Integral, Real
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import ParameterError
+from daskls.errors import NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import draw_seed, saved_params
 from daskls.estimators.neighborhoods import COMMON_CONSTRAINTS, SVM_CONSTRAINTS, svm_spec
@@ -47,10 +48,23 @@ class SampledClassifier(LocalClassifier):
     sample_fraction: float | None
     random_state: Any
     class_weight: Any
+    tol: float
 
     def _sampling(self) -> SamplingSpec:
         """Return what the method does."""
         raise NotImplementedError
+
+    def _warn_about_limits(self) -> None:
+        """Say that the last SVM stopped short of ``tol``, if it did."""
+        (report,) = self.fit_report_
+        if report.n_at_limit:
+            warnings.warn(
+                f"{report.n_at_limit} of the {report.n_trained} pairs of classes of the last SVM "
+                f"ended at the limit of steps, before the optimality conditions held to "
+                f"tol={self.tol:g}. Scale the features, lower C, or raise tol.",
+                NonConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _solver(self) -> SolverSpec:
         """Return the solver's part; refuse candidates, which nothing here chooses from."""
@@ -156,7 +170,7 @@ class LocalSamplingSVC(SampledClassifier):
     degree : int, >= 1, default 3. Of "poly".
     coef0 : float, >= 0, default 0. Of "poly".
     tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.
-    class_weight : dict, "balanced" or None. Multiplies C by class.
+    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
     store, client, random_state, verbose : as for `FalkSVC`
 
     Attributes
@@ -286,7 +300,7 @@ class NeighborSamplingSVC(SampledClassifier):
     degree : int, >= 1, default 3. Of "poly".
     coef0 : float, >= 0, default 0. Of "poly".
     tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.
-    class_weight : dict, "balanced" or None. Multiplies C by class.
+    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
     store, client, random_state, verbose : as for `FalkSVC`
 
     Attributes

@@ -57,8 +57,8 @@ class VoronoiSVC(CellClassifier):
         is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
         The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
         and differ in their folds only.
-    class_weight : dict, "balanced" or None. Multiplies C by class; "balanced" uses the counts of
-        the whole data.
+    class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "balanced" uses the
+        counts of the whole data.
     store : path or None
         Where the exchange and the model go; all workers must see it. A fit that was stopped goes
         on when called again with the same store. None: a temporary folder under Dask's

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,24 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.graph.cluster import find_resources, free_nbytes, one_blas_thread, probe_store
-from daskls.graph.identity import FitRequest, find_seed, name_classes, open_root
+from daskls.graph.identity import FitRequest, find_seed, open_root
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import regroup_rows
 from daskls.graph.rows import BlockRows
 from daskls.graph.sample import Sample, sample_rows
-from daskls.graph.scan import LabelScan, scan_labels
+from daskls.graph.scan import LabelScan, name_classes, scan_labels
 from daskls.memory import TaskSizes
 from daskls.partition.grow import grow_tree
 from daskls.plan import Resources, SamplePlan, check_sample, plan_sample
-from daskls.records import FloatArray, Forest, IntArray, Partition, SolverSpec
+from daskls.records import (
+    LARGEST,
+    SMALLEST,
+    FloatArray,
+    Forest,
+    IntArray,
+    Partition,
+    SolverSpec,
+)
 from daskls.store.exchange import Exchange
 from daskls.store.files import no_space_is_store_error
 from daskls.store.layout import Root, read_partition, write_partition
@@ -93,6 +102,7 @@ def begin_fit(
         n_block_copies=2 if rows.weights is None else 3,
     )
     class_weight = _class_weight(request, rows, scan)
+    _check_costs(request.spec, scan, class_weight)
     sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
     check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
     leaf_bound = min(sampling.leaf_rows, scan.n_kept)
@@ -215,16 +225,34 @@ def _class_weight(request: FitRequest, rows: BlockRows, scan: LabelScan) -> Floa
     if request.class_weight == "balanced":
         return scan.n_kept / (k * scan.counts)
     assert isinstance(request.class_weight, dict)
-    classes = name_classes(rows, scan).tolist()
+    classes = name_classes(rows, scan.labels).tolist()
     for label, value in request.class_weight.items():
         if label not in classes:
             raise ParameterError(
                 f"class_weight names the class {label!r}, which y does not hold; "
                 f"its classes are {classes}."
             )
-        if not (np.isfinite(value) and value > 0):
+        if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
             raise ParameterError(
-                f"class_weight of {label!r} is {value!r}; it must be positive and finite. "
-                "Leave rows that should not count out, or give them sample_weight 0."
+                f"class_weight of {label!r} is {value!r}; it must be a number from {SMALLEST:g} to "
+                f"{LARGEST:g}. Leave rows that should not count out, or give them sample_weight 0."
             )
     return np.array([float(request.class_weight.get(label, 1.0)) for label in classes])
+
+
+def _check_costs(spec: SolverSpec, scan: LabelScan, class_weight: FloatArray) -> None:
+    """Refuse products of C and weights that leave the range of float32 with room for sums.
+
+    Raises
+    ------
+    ParameterError
+    """
+    costs = spec.C or (1.0,)
+    least, most = scan.weight_range
+    least *= min(costs) * class_weight.min()
+    most *= max(costs) * class_weight.max()
+    if least < SMALLEST or most > LARGEST:
+        raise ParameterError(
+            f"C x sample_weight x class_weight reaches from {least:g} to {most:g}; solvers compute "
+            f"in float32 and take {SMALLEST:g} to {LARGEST:g}. Bring C and the weights nearer to 1."
+        )

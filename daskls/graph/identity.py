@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import DataError, StoreError
+from daskls.errors import StoreError
 from daskls.graph.rows import BlockRows
-from daskls.graph.scan import LabelScan
+from daskls.graph.scan import LabelScan, name_classes
 from daskls.records import FloatArray, SolverSpec
 from daskls.store.layout import Root
 from daskls.store.reader import spec_to_json
 
-__all__ = ["FitRequest", "check_free", "find_seed", "name_classes", "open_root"]
+__all__ = ["FitRequest", "check_free", "find_seed", "open_root"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class FitRequest:
     cell_size : int
     n_partitions : int
     seed : int, or None to draw one (a store that has begun keeps its own)
-    class_weight : dict label -> float, "balanced", or None
+    class_weight : dict label -> what should be a number, "balanced", or None
     method : dict. JSON values: what the method adds to the parameters above.
     n_cells : int, or None. Where given, ``cell_size`` is a cell's share of the rows that count.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
@@ -42,29 +42,10 @@ class FitRequest:
     cell_size: int
     n_partitions: int
     seed: int | None
-    class_weight: dict[Any, float] | str | None
+    class_weight: dict[Any, Any] | str | None
     method: dict[str, Any] = field(default_factory=dict)
     n_cells: int | None = None
     sample_remedy: str = ""
-
-
-def name_classes(rows: BlockRows, scan: LabelScan) -> FloatArray:
-    """Return the label of each class code of the fit, in order.
-
-    Raises
-    ------
-    DataError : when y holds a code that the data set has no class for
-    """
-    if rows.classes is None:
-        return scan.labels
-    foreign = [c for c in scan.labels.tolist() if c not in range(len(rows.classes))]
-    if foreign:
-        raise DataError(
-            f"y holds the class code {foreign[0]!r}, but the data set names {len(rows.classes)} "
-            f"classes, of codes 0 to {len(rows.classes) - 1}. Write y or the classes again."
-        )
-    named: FloatArray = rows.classes[scan.labels]
-    return named
 
 
 def check_free(store: Path) -> None:
@@ -104,7 +85,7 @@ def open_root(
     ------
     StoreError : when the store was begun with other data or other parameters
     """
-    classes = name_classes(rows, scan)
+    classes = name_classes(rows, scan.labels)
     identity = {
         "data": {
             "n_rows": scan.n_kept,
@@ -164,10 +145,12 @@ def _json_weight(weight: dict[Any, float] | str | None) -> Any:
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Say which entries of two identities differ, and how."""
     parts = []
+    # The size of cells follows from their number.
+    derived = {"cell_size"} if "n_cells" in new["parameters"] else set()
     for group, entries in new.items():
         for name, value in entries.items():
             before = old.get(group, {}).get(name)
-            if before == value:
+            if before == value or name in derived:
                 continue
             if isinstance(value, dict) and isinstance(before, dict):
                 names = [k for k in value if before.get(k) != value[k]]

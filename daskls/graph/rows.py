@@ -16,7 +16,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from daskls.errors import DasklsError, DataError
+from daskls.errors import DasklsError, DataError, StoreError
 from daskls.records import FloatArray
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
 
@@ -137,6 +137,7 @@ def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
     """
     check_array_expr()
     X = _open(source, name, nbytes)
+    _check_precision(X.dtype, name)
     if X.ndim != 2:
         raise DataError(
             f"{name} must have 2 dimensions (rows, features), got {X.ndim}. "
@@ -172,6 +173,15 @@ def _open(source: Any, name: str, nbytes: int) -> da.Array:
         array = from_handle(handle, chunks)
         return array if len(handle.shape) == 2 else array[:, 0]
     return da.from_zarr(source) if hasattr(source, "store_path") else da.asarray(source)
+
+
+def _check_precision(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse floats that neither Zarr nor the solvers hold."""
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        raise DataError(
+            f"{name} has dtype {dtype}, which no store holds; float64 at the most is taken. Cast "
+            "it with .astype(np.float64)."
+        )
 
 
 def _known_chunks(array: da.Array) -> da.Array:
@@ -212,6 +222,7 @@ def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[Blo
     if y is None:
         raise DataError("y is None, and X is no data set that holds one. Pass y.")
     if isinstance(y, np.ndarray):
+        _check_precision(y.dtype, "y")
         classes, y = np.unique(y, return_inverse=True)
         y = y.astype(np.int32)
     with _scratch(scratch):
@@ -243,6 +254,7 @@ def _to_disk(values: Any, path: Path) -> Any:
     """Write a NumPy array to disk and return its handle's path; leave anything else alone."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return values
+    _check_precision(values.dtype, path.name)
     row_nbytes = values.itemsize * max(int(np.prod(values.shape[1:])), 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     return save_array(path, values, max(BLOCK_NBYTES // row_nbytes, 1)).path
@@ -254,7 +266,11 @@ def _column(
     """Return y or the weights as a Dask array (n, 1) in the blocks of X."""
     if values is None:
         return None
-    column = _known_chunks(_open(_to_disk(values, scratch / name), name, BLOCK_NBYTES))
+    try:
+        column = _known_chunks(_open(_to_disk(values, scratch / name), name, BLOCK_NBYTES))
+    except StoreError as error:
+        raise StoreError(f"{name} was taken for a path: {error}") from error
+    _check_precision(column.dtype, name)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:

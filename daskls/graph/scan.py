@@ -9,23 +9,28 @@ from daskls.errors import DataError
 from daskls.graph.blocks import block_start, map_rows
 from daskls.graph.rows import BlockRows
 from daskls.kernels.checksum import row_checksum
-from daskls.records import FloatArray, IntArray
+from daskls.records import LARGEST, SMALLEST, FloatArray, IntArray
 
-__all__ = ["LabelScan", "block_checksum", "scan_block", "scan_labels", "take_kept"]
-
-# Weights multiply C in float32.
-SMALLEST = 1e-30
+__all__ = [
+    "LabelScan",
+    "block_checksum",
+    "name_classes",
+    "scan_block",
+    "scan_labels",
+    "take_kept",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class BlockLabels:
-    """What one block says: labels with their kept rows, and the first bad row of each kind."""
+    """What one block says: labels with their kept rows, weights, and the first bad row of each."""
 
     labels: FloatArray
     counts: IntArray
     n_kept: int
+    weight_range: tuple[float, float]
     bad_label: int | None
-    bad_weight: int | None
+    bad_weight: tuple[int, float] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +42,13 @@ class LabelScan:
     labels : array, shape (k,). Sorted values of y: codes where the data set has classes.
     counts : int array, shape (k,). Rows of each, without those of weight 0.
     first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block.
+    weight_range : (float, float). Smallest and largest weight of the rows that count.
     """
 
     labels: FloatArray
     counts: IntArray
     first_kept: IntArray
+    weight_range: tuple[float, float]
 
     @property
     def n_kept(self) -> int:
@@ -63,11 +70,15 @@ def scan_block(y: FloatArray, weights: FloatArray | None, *, block_info: Any = N
     kept = y[kept_rows(y, weights), 0]
     labels, counts = np.unique(kept, return_counts=True)
     bad_label = _first(~np.isfinite(y[:, 0]), first_row) if y.dtype.kind == "f" else None
-    bad_weight = None
+    bad_weight, weight_range = None, (1.0, 1.0)
     if weights is not None:
         w = weights[:, 0].astype(np.float64)
-        bad_weight = _first(~((w == 0) | ((w >= SMALLEST) & (w <= 1 / SMALLEST))), first_row)
-    return BlockLabels(labels, counts, len(kept), bad_label, bad_weight)
+        row = _first(~((w == 0) | ((w >= SMALLEST) & (w <= LARGEST))), first_row)
+        bad_weight = None if row is None else (row, float(w[row - first_row]))
+        positive = w[w > 0]
+        # Without a row, a range that changes no other.
+        weight_range = (positive.min(initial=np.inf), positive.max(initial=0.0))
+    return BlockLabels(labels, counts, len(kept), weight_range, bad_label, bad_weight)
 
 
 def _first(bad: FloatArray, first_row: int) -> int | None:
@@ -91,9 +102,9 @@ def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
     bad_weight = min((b.bad_weight for b in blocks if b.bad_weight is not None), default=None)
     if bad_weight is not None:
         raise DataError(
-            f"sample_weight must be 0 or between {SMALLEST:g} and {1 / SMALLEST:g}, not negative "
-            f"and finite; that of row {bad_weight} is not. Give weight 0 to rows that should not "
-            "count, and scale the others."
+            f"sample_weight must be 0 or between {SMALLEST:g} and {LARGEST:g}; that of row "
+            f"{bad_weight[0]} is {bad_weight[1]:g}. Give weight 0 to rows that should not count, "
+            "and scale the others."
         )
     labels = np.unique(np.concatenate([b.labels for b in blocks]))
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
@@ -111,10 +122,31 @@ def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
         )
     if len(labels) < 2:
         raise DataError(
-            f"y has only one class, {labels[0]!r}; a classifier needs rows of at least 2 classes. "
-            "Check the labels (and sample_weight), or draw other rows."
+            f"y has only one class, {name_classes(rows, labels).tolist()[0]!r}; a classifier needs "
+            "rows of at least 2 classes. Check the labels (and sample_weight), or draw other rows."
         )
-    return LabelScan(labels, counts, np.cumsum([0, *(b.n_kept for b in blocks)]))
+    least, most = zip(*(b.weight_range for b in blocks), strict=True)
+    first_kept = np.cumsum([0, *(b.n_kept for b in blocks)])
+    return LabelScan(labels, counts, first_kept, (min(least), max(most)))
+
+
+def name_classes(rows: BlockRows, labels: FloatArray) -> FloatArray:
+    """Return the user's name of each value that `scan_labels` found in y, in order.
+
+    Raises
+    ------
+    DataError : when y holds a code that the data set has no class for
+    """
+    if rows.classes is None:
+        return labels
+    foreign = [c for c in labels.tolist() if c not in range(len(rows.classes))]
+    if foreign:
+        raise DataError(
+            f"y holds the class code {foreign[0]!r}, but the data set names {len(rows.classes)} "
+            f"classes, of codes 0 to {len(rows.classes) - 1}. Write y or the classes again."
+        )
+    named: FloatArray = rows.classes[labels]
+    return named
 
 
 def encode_labels(y: FloatArray, labels: FloatArray) -> IntArray:

@@ -13,9 +13,9 @@ import numpy as np
 from daskls.records import FloatArray
 from daskls.store.exchange import Rows
 from daskls.store.files import read_npz, replace_file
-from daskls.store.models import bundle_path, finished_bundles
+from daskls.store.models import bundle_path
 
-__all__ = ["find_parts", "has_part", "read_part", "read_rows", "remove_parts", "write_part"]
+__all__ = ["has_part", "read_part", "read_rows", "remove_parts", "write_part"]
 
 FOLDER = "sampling"
 ROW_ARRAYS = ("X", "codes", "weights", "numbers")
@@ -24,11 +24,6 @@ ROW_ARRAYS = ("X", "codes", "weights", "numbers")
 def kind_path(kind: str) -> str:
     """Return the folder of a kind of parts, as the functions on bundles name it."""
     return f"{FOLDER}/{kind}"
-
-
-def find_parts(root: Path, kind: str) -> list[tuple[int, int]]:
-    """Return (first, last) of every part on disk, in order."""
-    return finished_bundles(root, kind_path(kind))
 
 
 def has_part(root: Path, kind: str, first: int, last: int) -> bool:

@@ -200,7 +200,7 @@ def test_indecision_refuses_what_has_no_answer():
     model = small_chunks().fit(X, y > 0)
     with pytest.raises(ParameterError, match="eps is 0; it must"):
         model.indecision(QUERIES, 0)
-    for eps in ([0.1, float("nan")], [[0.1, 0.2], [0.3, 0.4]], "a", []):
+    for eps in ([0.1, float("nan")], [[0.1, 0.2], [0.3, 0.4]], "a", "0.1", True, [[1], 2], []):
         with pytest.raises(ParameterError, match="it must be a positive number") as raised:
             model.indecision(QUERIES, eps)
         assert repr(eps) in str(raised.value)

@@ -1,6 +1,7 @@
 """Everything that cannot be right gets one clear error: what, got, limit, remedy."""
 
 import json
+import re
 import shutil
 
 import dask
@@ -13,6 +14,7 @@ from support import MIB, Calls, checkers, small_svc
 
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
+from daskls.datasets import convert
 from daskls.graph import begin, cluster, train
 from daskls.plan import Resources
 from daskls.store import models as bundle_store
@@ -71,14 +73,35 @@ def test_continuous_labels(lazy):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e-40, 1e40])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e-31, 1e31])
 def test_bad_weights(value, lazy, set_block_nbytes):
     set_block_nbytes(50 * 16)
     weights = np.ones(N)
     weights[[130, 7 + 200]] = value
     rows = [chunked(a, 100) for a in (X, Y, weights)] if lazy else [X, Y, weights]
-    with pytest.raises(DataError, match=r"sample_weight must be 0 or between .* that of row 130"):
+    message = rf"sample_weight must be 0 or between .* that of row 130 is {value:g}\."
+    with pytest.raises(DataError, match=message.replace("+", r"\+")):
         small_svc().fit(*rows)
+
+
+@pytest.mark.parametrize("value", [1e-30, 1e30])
+def test_weights_at_their_limits(value):
+    model = small_svc(C=1.0).fit(X, Y, np.full(N, value))
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("C", "class_weight", "weight", "reached"),
+    [
+        (1.0, {0: 1e20}, 1e20, r"1e\+20 to 1e\+40"),
+        (1e20, None, 1e20, r"1e\+40 to 1e\+40"),
+        ([1e-20, 1.0], {1: 1e-20}, 1.0, "1e-40 to 1"),
+    ],
+)
+def test_costs_beyond_float32(C, class_weight, weight, reached):
+    message = rf"C x sample_weight x class_weight reaches from {reached}.*nearer to 1"
+    with pytest.raises(ParameterError, match=message):
+        small_svc(C=C, class_weight=class_weight).fit(X, Y, np.full(N, weight))
 
 
 def test_all_weights_zero():
@@ -90,8 +113,20 @@ def test_all_weights_zero():
 def test_one_class(lazy):
     y = np.full(N, 3)
     rows = (chunked(X, 100), chunked(y, 100)) if lazy else (X, y)
-    with pytest.raises(DataError, match=r"only one class, .*3.*at least 2 classes"):
+    with pytest.raises(DataError, match=r"only one class, 3; .*at least 2 classes"):
         small_svc().fit(*rows)
+
+
+def test_one_class_has_its_own_name(tmp_path):
+    y = np.full(N, "spam")
+    with pytest.raises(DataError, match="only one class, 'spam'; "):
+        small_svc().fit(X, y)
+    with pytest.raises(DataError, match="only one class, 'b'; "):
+        small_svc().fit(X, np.array(["a", "b"])[Y], (Y == 1).astype(float))
+    np.savetxt(tmp_path / "seven.csv", np.column_stack([X, np.full(N, 7)]), delimiter=",")
+    convert(tmp_path / "seven.csv", tmp_path / "seven.zarr")
+    with pytest.raises(DataError, match=r"only one class, 7(\.0)?; "):
+        small_svc().fit(tmp_path / "seven.zarr")
 
 
 def test_one_class_left_by_weights():
@@ -113,6 +148,27 @@ def test_other_length_of_y(x_lazy, y_lazy):
 def test_other_length_of_numpy_y():
     with pytest.raises(ValueError, match=rf"inconsistent numbers of samples: .*{N}.*{N - 1}"):
         small_svc().fit(X, Y[:-1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "y", "message"),
+    [
+        (X, 1.0, "1d array"),
+        (X[:0], np.empty(0), "0 sample"),
+        (X.astype(np.longdouble), Y, r"X has dtype float128.*astype\(np.float64\)"),
+        (chunked(X, 100).astype(np.longdouble), Y, "X has dtype float128"),
+        (X, Y.astype(np.longdouble), "y has dtype float128"),
+        (X, chunked(Y, 100).astype(np.longdouble), "y has dtype float128"),
+    ],
+)
+def test_rows_and_labels_of_another_kind(rows, y, message):
+    with pytest.raises(ValueError, match=message):
+        small_svc().fit(rows, y)
+
+
+def test_weights_that_are_no_array():
+    with pytest.raises(StoreError, match=r"sample_weight was taken for a path: .*nowhere"):
+        small_svc().fit(chunked(X, 100), chunked(Y, 100), "nowhere")
 
 
 def test_other_length_of_weights():
@@ -264,7 +320,14 @@ def test_cell_size(cell_size):
 
 
 @pytest.mark.parametrize("name", ["C", "gamma"])
-@pytest.mark.parametrize("grid", [[], [1.0, -2.0], [0.0], [np.nan, 1.0], [np.inf]])
+@pytest.mark.parametrize("grid", [["a"], [[1.0], [2.0, 3.0]], [[1.0, 2.0]]])
+def test_what_is_no_grid(name, grid):
+    with pytest.raises(ParameterError, match=rf"{name} is \[.*; give a number, or a flat list"):
+        small_svc(**{name: grid}).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["C", "gamma"])
+@pytest.mark.parametrize("grid", [[], [1.0, -2.0], [0.0], [np.nan, 1.0], [np.inf], [1e39]])
 def test_grids(name, grid):
     message = "is an empty grid" if not grid else rf"{name} holds .*must be positive and finite"
     with pytest.raises(ParameterError, match=message):
@@ -283,9 +346,10 @@ def test_class_weight_of_an_unknown_class():
         small_svc(class_weight={7: 2.0}).fit(X, Y)
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan")])
-def test_class_weight_that_is_not_positive(weight):
-    with pytest.raises(ParameterError, match=r"class_weight of 1 is .*positive and finite"):
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), 1e31, "a"])
+def test_class_weight_out_of_range(weight):
+    message = re.escape(f"class_weight of 1 is {weight!r}; it must be a number from")
+    with pytest.raises(ParameterError, match=message):
         small_svc(class_weight={1: weight}).fit(X, Y)
 
 

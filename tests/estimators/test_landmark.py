@@ -290,6 +290,23 @@ def test_rows_of_weight_0_are_as_if_they_were_not_there():
     assert same.all()
 
 
+def test_a_store_of_other_clusters_names_their_number(tmp_path):
+    X, y = checkers(200)
+    small_landmarks(4, store=tmp_path / "m").fit(X, y)
+    # The rows of a cluster follow from it, and are no parameter.
+    with pytest.raises(StoreError, match=r"another fit: n_cells was 4, is 5\. Give"):
+        small_landmarks(5, store=tmp_path / "m").fit(X, y)
+
+
+def test_decision_values_are_those_of_each_class_against_the_rest():
+    X, y = checkers(200, n_classes=3)
+    model = small_landmarks(4).fit(X, y)
+    near = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2).argmin(axis=1)
+    weights = model.coef_[:, near]
+    values = np.einsum("pnl,nl->np", weights, X @ model.landmarks_.T) + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), values, atol=1e-5, rtol=1e-5)
+
+
 def test_what_was_not_solved_is_said():
     X, y = checkers(200)
     with pytest.warns(NonConvergenceWarning, match=r"joint problems ended .* Center") as warned:

@@ -23,6 +23,7 @@ from daskls import (
     LocalSamplingSVC,
     MemoryPlanError,
     NeighborSamplingSVC,
+    NonConvergenceWarning,
     ParameterError,
 )
 from daskls.graph import (
@@ -40,7 +41,9 @@ from daskls.graph.search import stalls
 from daskls.kernels import gram
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources
-from daskls.store.parts import find_parts, read_part
+from daskls.solvers import large
+from daskls.store.models import finished_bundles
+from daskls.store.parts import kind_path, read_part
 from daskls.store.reader import ModelReader
 
 N = 1500
@@ -682,7 +685,7 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
             patch.setattr(balls, "_check_kept", stopped)
             with pytest.raises(RuntimeError, match="stopped"):
                 small_local(**wide).fit(X, y)
-        done = find_parts(tmp_path / "m", "balls-000")
+        done = finished_bundles(tmp_path / "m", kind_path("balls-000"))
         assert done
         monkeypatch.setattr(search_radii, "most_pairs", lambda *_: 70)
         again = Calls(monkeypatch, search_radii, "draw_balls", lambda part, job: part[0])
@@ -690,6 +693,17 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
     assert len(again) > 2
     assert not {ball for first, last in done for ball in range(first, last + 1)} & set(again.keys)
     assert_same_sampling(reference, model)
+
+
+@pytest.mark.parametrize("small", [small_local, small_near])
+def test_what_was_not_solved_is_said(small, monkeypatch):
+    monkeypatch.setattr(large, "MAX_STEPS", 3)
+    monkeypatch.setattr(large, "STEPS_PER_ROW", 0)
+    X, y = checkers(N)
+    with pytest.warns(NonConvergenceWarning, match=r"1 of the 1 pairs .* lower C") as warned:
+        model = small().fit(X, y)
+    assert warned[0].filename == __file__
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 def test_a_ball_that_draws_more_than_a_task_holds_is_refused(monkeypatch):
