@@ -228,22 +228,22 @@ def test_convert_then_info(folder):
 
 
 BAD_ARGUMENTS = {
-    "no such command": ("train", "x", "y"),
-    "missing argument": ("fit", "x"),
-    "no such option": ("fit", "x", "y", "--cellsize", "3"),
-    "value out of range": ("fit", "x", "y", "--cell-size", "1"),
-    "no partition": ("fit", "x", "y", "--n-partitions", "0"),
-    "no such method": ("fit", "x", "y", "--method", "magic"),
-    "data that is not there": ("fit", "nowhere.zarr", "m.zarr"),
-    "a model that is not there": ("predict", "nowhere.zarr", "x", "out.zarr"),
-    "a file that is not there": ("convert", "nowhere.csv", "out.zarr"),
-    "nothing to describe": ("info", "nowhere.zarr"),
+    "no such command": (("train", "x", "y"), "train"),
+    "missing argument": (("fit", "x"), "'model'"),
+    "no such option": (("fit", "x", "y", "--cellsize", "3"), "--cellsize"),
+    "value out of range": (("fit", "x", "y", "--cell-size", "1"), "--cell-size"),
+    "no partition": (("fit", "x", "y", "--n-partitions", "0"), "--n-partitions"),
+    "no such method": (("fit", "x", "y", "--method", "magic"), "magic"),
+    "data that is not there": (("fit", "nowhere.zarr", "m.zarr"), "nowhere.zarr"),
+    "a model that is not there": (("predict", "nowhere.zarr", "x", "out.zarr"), "nowhere.zarr"),
+    "a file that is not there": (("convert", "nowhere.csv", "out.zarr"), "nowhere.csv"),
+    "nothing to describe": (("info", "nowhere.zarr"), "nowhere.zarr"),
 }
 
 
-@pytest.mark.parametrize("args", BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
-def test_bad_arguments_exit_with_2(args):
-    run(*args, code=2)
+@pytest.mark.parametrize(("args", "words"), BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+def test_bad_arguments_exit_with_2(args, words):
+    assert words in run(*args, code=2).stderr
 
 
 BAD_FIT_OPTIONS = {
@@ -279,7 +279,10 @@ def test_a_foreign_folder_is_a_failure(folder):
 
 def test_a_scheduler_that_does_not_answer_is_a_failure(data, folder, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.2)
-    run("fit", data, folder / "m.zarr", "--scheduler", "tcp://127.0.0.1:9", code=1)
+    args = ("fit", data, folder / "m.zarr", "--scheduler", "tcp://127.0.0.1:9")
+    result = run(*args, code=1)
+    assert "tcp://127.0.0.1:9" in result.stderr
+    assert "--debug" not in result.stderr, "nobody foresaw this error"
 
 
 def test_debug_shows_the_traceback_with_the_same_code(folder):
@@ -333,12 +336,12 @@ def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.slow
 def heed_interrupts():
     """Let SIGINT end this process: a shell's background jobs, and all they start, ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
     """On a real local cluster, whose processes get the signal too."""
     data, model = folder / "many.zarr", folder / "interrupted.zarr"

@@ -5,7 +5,7 @@ import naive
 import numpy as np
 import pytest
 from distributed import Client
-from support import MIB, SlowModel, assert_same_model, checkers, model_bits, path_of
+from support import MIB, SlowModel, assert_same_model, checkers, model_bits, n_bundles, path_of
 
 import daskls
 from daskls import (
@@ -18,7 +18,7 @@ from daskls import (
 )
 from daskls.graph import begin, predict
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.plan import Resources
+from daskls.plan import Resources, bundles
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.cell import fit_cell
 
@@ -107,12 +107,14 @@ def test_chunks_are_full_and_hold_every_row(size, n_chunks):
 def test_chunks_and_workers_leave_no_trace(two_workers, one_worker, set_block_nbytes, monkeypatch):
     X, y = checkers(N, n_classes=3)
     set_block_nbytes(1)
-    bits = None
+    bits, grouped = None, set()
     wheres = [("threads", (N,)), ("threads", (90,) * 10), (one_worker, (1, 299, 600))]
     for where, chunks in [*wheres, (two_workers, (450, 450))]:
         client = None if where == "threads" else Client(where, set_as_default=False)
         if len(chunks) == 10:
             monkeypatch.setattr(begin, "find_resources", lambda client: Resources(7, 64 * MIB))
+        # Few chunks share a bundle as many would.
+        monkeypatch.setattr(bundles, "FEW_BUNDLES_PER_SLOT", 1)
         rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
         model = small_chunks(client=client).fit(*rows)
         monkeypatch.undo()
@@ -121,8 +123,10 @@ def test_chunks_and_workers_leave_no_trace(two_workers, one_worker, set_block_nb
         found["scores"] = model.decision_function(QUERIES).tobytes()
         bits = bits or found
         assert_same_model(bits, found)
+        grouped.add(n_bundles(model))
         if client is not None:
             client.close()
+    assert len(grouped) > 1
     assert model_bits(small_chunks(random_state=1).fit(X, y)) != bits
 
 

@@ -229,7 +229,9 @@ def test_a_stopped_fit_goes_on(phase, tmp_path, monkeypatch):
         return solve(*args)
 
     monkeypatch.setattr(joint, "solve_cell", counting)
-    monkeypatch.setattr(begin, "grow_tree", None)
+    # Nor are the clusters and landmarks found again.
+    for name in ("find_points", "find_components", "draw_landmarks"):
+        monkeypatch.setattr(fit_joint, name, None)
     model = small_landmarks(**params, store=tmp_path / "m").fit(X, y)
     # What was solved was not solved again, and nothing of it is left in the finished model.
     assert seen == times

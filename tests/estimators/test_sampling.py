@@ -164,11 +164,19 @@ def test_the_smallest_error_wins_and_the_first_of_equal_ones():
         best = path[path.validation_error.argmin()]
         assert report.validation_error[0] == best.validation_error
         assert (report.n_rows[0], report.n_support[0]) == (best.n_rows, best.n_support)
-    assert small_local().fit(X, y).radius_scale_ in path_values(small_local().fit(X, y))
+        if make is small_local:
+            assert model.radius_scale_ == best.radius_scale < path.radius_scale[-1]
 
 
-def path_values(model):
-    return model.path_.radius_scale.tolist()
+@pytest.mark.parametrize("make", [small_local, small_near])
+def test_of_equal_errors_the_first_wins(make):
+    X, _ = checkers(N)
+    y = X[:, 0] > 0.5
+    model = make().fit(X + y[:, None], y)
+    path = model.path_
+    assert len(path) > 1
+    assert (path.validation_error == 0).all()
+    assert model.fit_report_.n_rows[0] == path.n_rows[0] < path.n_rows[-1]
 
 
 def test_rows_that_validate_are_in_no_model(kept_parts):
@@ -380,7 +388,7 @@ def test_a_fit_that_was_stopped_goes_on(make, where, at, name, tmp_path, monkeyp
             with pytest.raises(RuntimeError, match="stopped"):
                 make(store=tmp_path / "m").fit(X, y)
         trained = {p.name for p in (tmp_path / "m" / "bundles").glob("0*")}
-        drawn = Calls(monkeypatch, sampling, "draw_rows")
+        drawn = Calls(monkeypatch, search, "draw_rows")
         subsamples = Calls(monkeypatch, search_radii, "fit_subsamples")
         gathered = Calls(monkeypatch, gather, "gather_bundle")
         large = Calls(monkeypatch, sampling, "fit_large")

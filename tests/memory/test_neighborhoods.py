@@ -5,15 +5,17 @@ import shutil
 import tracemalloc
 from dataclasses import replace
 
+import dask
 import numpy as np
 import pytest
 
 from daskls import FalkSVC
+from daskls.graph import gather
 from daskls.graph.gather import RowsHandle
 from daskls.graph.neighborhoods import CenterBundle, NeighborJob, fit_centers
 from daskls.memory import TaskSizes, gather_nbytes, neighborhood_nbytes, search_nbytes
 from daskls.neighbors.search import find_nearest
-from daskls.plan import CELL_ROWS
+from daskls.plan import CELL_ROWS, bundles
 from daskls.records import NeighborSpec, SolverSpec
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
@@ -65,6 +67,33 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
     projected = neighborhood_nbytes(sizes, k, CELL_ROWS, chunk)
     peak = peak_of(run)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+
+
+@pytest.mark.parametrize(("d", "several_cells"), [(300, False), (20, True), (60, True)])
+def test_gathering(d, several_cells, tmp_path, monkeypatch):
+    X, y = rows_of(8000, d, 2)
+    sizes, gather_one = TaskSizes(d, 4, 2, CELL_ROWS, SolverSpec()), gather.gather_bundle
+    if several_cells:
+        # As of data of which a sample shows the leaves.
+        monkeypatch.setattr(bundles, "MIN_SAMPLE", 0)
+        monkeypatch.setattr(bundles, "MIN_LEAVES", 1)
+    largest = []
+
+    def measured(leaves, job):
+        n_rows = gather_one(leaves, job)
+        # The plan refuses by what one leaf needs.
+        if leaves[0] == leaves[1]:
+            projected, peak = gather_nbytes(sizes, n_rows), peak_of(lambda: gather_one(leaves, job))
+            assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+            largest.append(n_rows)
+        return n_rows
+
+    monkeypatch.setattr(gather, "gather_bundle", measured)
+    monkeypatch.setattr(gather, "finished_bundles", lambda *args: [])
+    monkeypatch.setattr(gather, "GATHERS_PER_SLOT", 100)
+    with dask.config.set(scheduler="sync"):
+        FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
+    assert (max(largest) > 2 * CELL_ROWS) == several_cells
 
 
 def test_searching(tmp_path):
