@@ -183,7 +183,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         -------
         scores : array (n,) for two classes, positive for ``classes_[1]``; else (n, n_classes),
             one-vs-one votes with summed confidences as in scikit-learn, -1 for a class that has
-            no row in the cell. NumPy for NumPy, else a lazy Dask array.
+            no row in the cell; of `LandmarkSVC` the value of each class against the rest. NumPy
+            for NumPy, else a lazy Dask array.
 
         Notes
         -----

@@ -188,21 +188,6 @@ class LandmarkSVC(LocalClassifier):
         run = partial(run_joint_fit, method)
         return self._fit_with(run, request, X, y, sample_weight)
 
-    def decision_function(self, X: Any) -> Any:
-        """Return the decision values: of each class against the rest, where there are several.
-
-        Parameters
-        ----------
-        X : array (n, d), as for `predict`
-
-        Returns
-        -------
-        scores : array (n,) for two classes, positive for ``classes_[1]``; else (n, n_classes), the
-            values of the problems of ``coef_``, of which the largest answers. NumPy for NumPy,
-            else a lazy Dask array.
-        """
-        return super().decision_function(X)
-
     def _method(self) -> LandmarkSpec:
         return LandmarkSpec(
             n_cells=int(self.n_cells),
