@@ -130,9 +130,11 @@ def largest_block(sizes: TaskSizes, nbytes: int) -> int:
 
 
 def gather_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Peak bytes of cutting a leaf into cells and writing its rows: read, sorted, joined."""
+    """Peak bytes of cutting a leaf into cells, measuring and writing it: read, sorted, joined."""
     reading = 3 * n_rows * sizes.row_nbytes
-    return reading + grow_nbytes(n_rows, sizes.n_features, sizes.cell_size)
+    # Measuring a region takes its rows as float64, and their offsets from the center.
+    measuring = 2 * n_rows * sizes.n_features * F8
+    return reading + max(grow_nbytes(n_rows, sizes.n_features, sizes.cell_size), measuring)
 
 
 def search_nbytes(sizes: TaskSizes, n_queries: int, n_neighbors: int, leaf_rows: int) -> int:

@@ -1,7 +1,6 @@
 """One SVM on rows of any number, by scikit-learn's SVC: no matrix of all rows is held."""
 
 import time
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -113,7 +112,6 @@ def _train(
 ) -> tuple[Any, int]:
     """Return the trained SVC, and the most steps that each of its solves had."""
     # Here, so that a process which only predicts never loads it.
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
     m = len(own.rows)
@@ -129,9 +127,8 @@ def _train(
         cache_size=max(min(cache_nbytes, 4 * m * m + MIB), MIN_CACHE_NBYTES) / MIB,
         max_iter=most,
     )
-    codes = own.classes[own.present]
-    with warnings.catch_warnings():
-        # Counted in the report, from which the estimator warns.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        svc.fit(own.rows.astype(np.float64), codes, own.weights)
+    # Counted in the report, from which the estimator warns. Not by a filter of warnings: those are
+    # the process's, and its other threads train too.
+    svc._warn_from_fit_status = lambda: None
+    svc.fit(own.rows.astype(np.float64), own.classes[own.present], own.weights)
     return svc, most

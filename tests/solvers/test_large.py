@@ -1,5 +1,7 @@
 """The SVM of a sample of any size: scikit-learn's SVC, laid out as a local model."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -102,6 +104,23 @@ def test_a_solve_that_is_given_up_is_counted(monkeypatch):
     model, _ = fit(X, y)
     assert model.report.n_at_limit == model.report.n_trained == 3
     assert model.report.n_steps == 21
+
+
+def test_the_filters_of_warnings_are_left_alone(monkeypatch):
+    """They are the process's: what a task changed, another in a second thread would undo."""
+    seen = []
+
+    class Spied(SVC):
+        def fit(self, *args):
+            seen.append(list(warnings.filters))
+            return super().fit(*args)
+
+    monkeypatch.setattr("sklearn.svm.SVC", Spied)
+    monkeypatch.setattr(large, "MAX_STEPS", 7)
+    monkeypatch.setattr(large, "STEPS_PER_ROW", 0)
+    before = list(warnings.filters)
+    assert fit(*checkers(300))[0].report.n_at_limit == 1
+    assert seen == [before]
 
 
 @pytest.mark.parametrize("far", [0.0, 1e6])
