@@ -3,6 +3,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from peaks import SLACK, peak_of
 
 from daskls import memory
 from daskls.graph import predict, regroup
@@ -88,21 +89,18 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
     monkeypatch.setattr(regroup, "load_partition", lambda *_: forest)
     exchange = Exchange(str(tmp_path), 1, forest.n_leaves, d, "<f4", n_partitions)
     block_info = {0: {"chunk-location": (0, 0), "array-location": [(0, n_rows), (0, d)]}}
-    # The first run compiles.
-    for _ in range(2):
+
+    def run():
         exchange.delete()
         exchange.create()
-        gc.collect()
-        tracemalloc.start()
         regroup.assign_block(
             X, y, None, root="", fingerprint="", exchange=exchange, labels=np.arange(2),
             class_weight=np.ones(2), first_kept=np.array([0, n_rows]), block_info=block_info,
         )  # fmt: skip
-        peak = X.nbytes + y.nbytes + tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+
+    peak = X.nbytes + y.nbytes + peak_of(run)
     projected = assign_nbytes(TaskSizes(d, 4, 2, 2000, SolverSpec()), n_rows)
-    # Threads that earlier tests left behind allocate a little, too.
-    assert peak - (1 << 18) <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+    assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
     assert exchange.stack_manifest().sum() == n_partitions * n_rows
 
 

@@ -1,12 +1,11 @@
 """What a task of an L3-SVM holds, beside what was projected."""
 
-import gc
 import shutil
-import tracemalloc
 
 import numpy as np
 import pytest
 from landmarks import small_landmarks
+from peaks import SLACK, peak_of
 
 from daskls.graph import fit_joint
 from daskls.graph.joint import JointJob, Round, solve_group
@@ -15,7 +14,6 @@ from daskls.records import SolverSpec
 
 # What tracemalloc does not see: the compiled solver's own matrix and vectors.
 LOOSEST = 3.0
-SLACK = 1 << 18
 
 
 @pytest.mark.parametrize(("n", "d", "n_landmarks"), [(6000, 8, 8), (6000, 50, 200), (500, 60, 400)])
@@ -40,14 +38,7 @@ def test_solving_a_cell(n, d, n_landmarks, tmp_path, monkeypatch):
         shutil.rmtree(tmp_path / "m" / "joint", ignore_errors=True)
         return solve_group((0, 0), now, job)
 
-    run()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        run()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = peak_of(run)
     sizes = TaskSizes(d, 4, 2, n, SolverSpec())
     projected = landmark_nbytes(sizes, n, n_landmarks, len(problems))
     scratch = min(n, n_landmarks) ** 2 * 8

@@ -1,13 +1,12 @@
 """What the tasks of the methods on neighborhoods hold, beside what was projected."""
 
-import gc
 import shutil
-import tracemalloc
 from dataclasses import replace
 
 import dask
 import numpy as np
 import pytest
+from peaks import SLACK, peak_of
 
 from daskls import FalkSVC
 from daskls.graph import gather
@@ -23,19 +22,6 @@ from daskls.store.layout import Root
 # A projection must never be below the measured peak, but for what threads of earlier tests hold;
 # and not above it by more than this factor.
 LOOSEST = 4.0
-SLACK = 1 << 18
-
-
-def peak_of(run):
-    """Return the most bytes that numpy held at once in the second of two runs."""
-    run()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        run()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def rows_of(n, d, n_classes):

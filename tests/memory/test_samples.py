@@ -1,11 +1,9 @@
 """What the tasks of the methods on samples hold, beside what was projected."""
 
-import gc
-import tracemalloc
-
 import dask
 import numpy as np
 import pytest
+from peaks import SLACK, peak_of
 from samplings import small_local
 from support import path_of
 
@@ -18,19 +16,6 @@ from daskls.store.parts import has_part, kind_path, read_part, remove_parts
 # A projection must never be below the measured peak, but for what threads of earlier tests hold;
 # and not above it by more than this factor. What libsvm holds is not seen: its cache, mostly.
 LOOSEST = 5.0
-SLACK = 1 << 18
-
-
-def peak_of(run):
-    """Return the most bytes that numpy held at once in the second of two runs."""
-    run()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        run()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.fixture
