@@ -35,15 +35,12 @@ def predict(
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
     import daskls
-    from daskls.store.arrays import find_dataset
 
     estimator = daskls.load(model)
-    dataset = find_dataset(x)
-    rows = x if dataset is None else dataset.X
     with cluster.open_client(where) as client:
         estimator.set_params(client=client)
         with progress_bars(show=not quiet) as on_progress:
-            estimator.predict_to_zarr(rows, out, on_progress)
+            estimator.predict_to_zarr(x, out, on_progress)
     typer.echo(f"{_n_rows(Path(out)):,} labels in {out}")
 
 

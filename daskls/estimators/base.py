@@ -4,17 +4,19 @@ import os
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, NonConvergenceWarning, ParameterError
 from daskls.estimators.console import progress_bars
-from daskls.estimators.inputs import check_input, is_in_memory
+from daskls.estimators.inputs import check_input, check_rows, is_in_memory
+from daskls.estimators.names import check_names, feature_names, keep_names
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
 from daskls.graph.cluster import compute
 from daskls.graph.identity import FitRequest
@@ -78,6 +80,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         meta = self._reader.meta
         self.classes_ = labels_from_json(meta["classes"])
         self.n_features_in_ = int(meta["n_features"])
+        keep_names(self, meta.get("feature_names"))
         self.n_cells_ = self._reader.n_cells
         return self
 
@@ -106,6 +109,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         request : FitRequest
         X, y, sample_weight : as `fit` was given them
         """
+        request = replace(request, feature_names=feature_names(X))
         X, y, sample_weight = check_input(self, X, y, sample_weight)
         store, keep = open_store(self.store)
         scratch = store / f"input-{uuid.uuid4().hex}"
@@ -136,8 +140,9 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """Answer in kind: in memory for rows in memory, lazily for anything else."""
         check_is_fitted(self)
         if is_in_memory(X):
-            X = validate_data(self, X, reset=False, ensure_all_finite=False)
-            return predict_array(np.asarray(X), self._handle, classes)
+            X = check_rows(self, X)
+            self._check_width(X.shape[1])
+            return predict_array(X, self._handle, classes)
         X = open_blocks(X, "X", SUPER_NBYTES)
         self._check_width(X.shape[1])
         n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -166,10 +171,11 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Raises
         ------
-        DataError : NaN or infinity, with the row's number
-        ValueError : another number of features than in training
+        DataError : NaN or infinity, with the row's number; another number of features than in
+            training, other names of them, or another order
         """
         check_is_fitted(self)
+        check_names(self, X)
         return self._answer(X, self.classes_)
 
     def decision_function(self, X: Any) -> Any:
@@ -192,6 +198,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         to [-1, 1] and averaged; two classes give that mean, more give the votes of the means. A
         cell of one class of a pair counts as 1 for it, a cell of neither as 0.
         """
+        check_is_fitted(self)
+        check_names(self, X)
         return self._answer(X, None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -254,6 +262,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         on_progress : called with a `Progress` as blocks finish, or None
         """
         check_is_fitted(self)
+        check_names(self, X)
         self._check_width(open_blocks(X, "X").shape[1])
         target = local_path(path, what="output")
         predict_to_zarr(X, self._handle, self.classes_, target, self.client, on_progress)

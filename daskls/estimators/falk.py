@@ -82,6 +82,7 @@ class FalkSVC(NeighborhoodClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. Centers.
     selected_ : dict or None. What "local" or "grid" chose: n_neighbors, C, gamma, percentile, and
         the mean error of every candidate as nested lists (k, width from large to small, C).

@@ -8,14 +8,27 @@ from typing import Any
 import dask
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import (
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    check_X_y,
+    column_or_1d,
+)
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from daskls.errors import DataError, ParameterError
 from daskls.records import LARGEST, SMALLEST, FloatArray
 
-__all__ = ["candidates", "check_input", "draw_seed", "flat", "is_in_memory", "saved_params"]
+__all__ = [
+    "candidates",
+    "check_input",
+    "check_rows",
+    "draw_seed",
+    "flat",
+    "is_in_memory",
+    "saved_params",
+]
 
 # Neither describes the model.
 NOT_SAVED = ("client", "store", "verbose")
@@ -104,24 +117,35 @@ def is_in_memory(X: Any) -> bool:
     return not on_disk and not dask.is_dask_collection(X)
 
 
-def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-    """Let scikit-learn check what is in memory; leave Dask and Zarr arrays to the graph.
+def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> FloatArray:
+    """Return rows in memory as an array, as scikit-learn checks them; the estimator stays as it is.
 
     Values are checked for NaN and infinity where they are read, so that the error names the row.
     """
+    rows: FloatArray = check_array(
+        X,
+        ensure_all_finite=False,
+        ensure_min_samples=n_least,
+        estimator=type(estimator).__name__,
+        input_name="X",
+    )
+    return rows
+
+
+def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    """Let scikit-learn check what is in memory; leave Dask and Zarr arrays to the graph."""
     if y is not None and is_in_memory(y):
         _check_labels(np.asarray(y))
     if is_in_memory(X):
-        if y is None or is_in_memory(y):
-            X, y = validate_data(
-                estimator, X, y, ensure_all_finite=False, ensure_min_samples=2, y_numeric=False
-            )
-        else:
-            X = validate_data(estimator, X, ensure_all_finite=False, ensure_min_samples=2)
-    elif y is not None and is_in_memory(y):
-        y = column_or_1d(np.asarray(y))
+        if y is None:
+            # In scikit-learn's words.
+            check_X_y(X, y, estimator=type(estimator).__name__)
+        X = check_rows(estimator, X, n_least=2)
     if y is not None and is_in_memory(y):
+        y = column_or_1d(np.asarray(y), warn=True)
         check_classification_targets(y)
+        if isinstance(X, np.ndarray):
+            check_consistent_length(X, y)
     if sample_weight is not None and is_in_memory(sample_weight):
         sample_weight = np.asarray(sample_weight, np.float64)
     return X, y, sample_weight

@@ -63,6 +63,7 @@ class KNNSVC(NeighborhoodClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. 0: nothing is trained beforehand.
     stage_s_ : dict. Seconds of each stage that `fit` ran.
 
@@ -141,6 +142,7 @@ class KernelKNNClassifier(NeighborhoodClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. 0: nothing is trained.
     stage_s_ : dict. Seconds of each stage that `fit` ran.
 

@@ -67,6 +67,7 @@ class LandmarkSVC(LocalClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. Clusters.
     cluster_centers_ : float64 array (n_cells_, d)
     landmarks_ : float64 array (n_landmarks, d)

@@ -15,6 +15,7 @@ from daskls.estimators.base import SharesClient
 from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input, is_in_memory
 from daskls.estimators.knn import KNNSVC
+from daskls.estimators.names import check_names, keep_names
 from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
@@ -75,6 +76,7 @@ class NoiseFilter(SharesClient):
         self.model_ = self._classifier().fit(X, y)
         self.classes_ = self.model_.classes_
         self.n_features_in_ = self.model_.n_features_in_
+        keep_names(self, self.model_._reader.meta.get("feature_names"))
         handle = self.model_._handle
         if is_in_memory(X) and is_in_memory(y):
             X, y, _ = check_input(self, X, y, None)
@@ -150,7 +152,13 @@ class NoiseFilter(SharesClient):
         Returns
         -------
         dataset : Dataset
+
+        Raises
+        ------
+        DataError : another number of rows, or other names of columns, than in `fit`
         """
+        check_is_fitted(self, "model_")
+        check_names(self, source)
         dataset = open_dataset(source)
         (keep,) = compute([self.keep_], self.client)
         if len(keep) != dataset.n_rows or dataset.y is None:
@@ -191,6 +199,7 @@ class FalkNoiseFilter(NoiseFilter):
     model_ : FalkSVC
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
 
     References
     ----------
@@ -278,6 +287,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
     model_ : KNNSVC
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
 
     References
     ----------

@@ -177,6 +177,7 @@ class LocalSamplingSVC(SampledClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. 1: one model answers everywhere.
     radius_scale_ : float. The beta of the smallest validation error, the smallest of equal ones.
     n_initial_support_ : int. Support rows of all subsamples.
@@ -307,6 +308,7 @@ class NeighborSamplingSVC(SampledClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. 1: one model answers everywhere.
     n_initial_support_ : int. Support rows of the first subsample.
     path_ : record array. ``round`` (0: the subsample alone), ``n_rows`` of the sample,

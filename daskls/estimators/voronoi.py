@@ -71,6 +71,7 @@ class VoronoiSVC(CellClassifier):
     ----------
     classes_ : array (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). Rows, classes, C, gamma, validation error, steps,

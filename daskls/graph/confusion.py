@@ -65,7 +65,8 @@ def count_confusion(
         raise DataError(f"The data set {dataset.path} has no {what}, so there is nothing to score.")
     known = estimator.classes_.tolist()
     _check_labels(dataset, known)
-    predicted = estimator.predict(dataset.X)
+    # By its path, which leads to the names of the columns too.
+    predicted = estimator.predict(dataset.path)
     y = da.from_zarr(dataset.y, chunks=predicted.chunks)
     count = dask.delayed(count_block, pure=False)
     tasks = [

@@ -34,6 +34,7 @@ class FitRequest:
     method : dict. JSON values: what the method adds to the parameters above.
     n_cells : int, or None. Where given, ``cell_size`` is a cell's share of the rows that count.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
+    feature_names : list of str, or None where X has no names
     """
 
     estimator: str
@@ -46,6 +47,7 @@ class FitRequest:
     method: dict[str, Any] = field(default_factory=dict)
     n_cells: int | None = None
     sample_remedy: str = ""
+    feature_names: list[str] | None = None
 
 
 def check_free(store: Path) -> None:
@@ -91,6 +93,7 @@ def open_root(
             "n_rows": scan.n_kept,
             "n_features": rows.n_features,
             "dtype": rows.X.dtype.str,
+            "feature_names": request.feature_names,
             "checksum": f"{checksum:016x}",
             "classes": _labels_to_json(classes),
         },
@@ -115,6 +118,7 @@ def open_root(
             "method": request.method,
             "seed": seed,
             "n_features": rows.n_features,
+            "feature_names": request.feature_names,
             "n_rows": scan.n_kept,
             "classes": _labels_to_json(classes),
         }

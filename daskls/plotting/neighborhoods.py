@@ -126,7 +126,7 @@ class NeighborhoodDisplay:
         limits : array (2, 2), the range of each axis, or None: that of the rows and of the circles
             of k' rows. Only centers in it are drawn.
         resolution : int, >= 2. Pixels along a side, for the joint boundary.
-        feature_names : sequence of str, or None
+        feature_names : sequence of str, or None: those of the columns trained on, if any
         random_state : int. Chooses centers and rows.
 
         Returns
@@ -164,11 +164,11 @@ class NeighborhoodDisplay:
             radii=radii,
             counts=counts,
             discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
-            joint=find_answers(estimator.decision_function(pixels)).reshape(shape),
+            joint=find_answers(estimator._answer(pixels, None)).reshape(shape),
             cells=find_views(reader, pixels)[0].reshape(shape),
             limits=window,
             classes=estimator.classes_,
-            names=_names(feature_names),
+            names=_names(feature_names, estimator),
             rows=drawn.X,
             row_classes=drawn.codes,
             totals=(reader.n_cells, int((reader.report.n_support > 0).sum()), leaves.n_rows),
@@ -408,7 +408,9 @@ def _answer_discs(
     return discs
 
 
-def _names(feature_names: Any) -> tuple[str, str]:
-    """Return the axes' labels."""
+def _names(feature_names: Any, estimator: Any) -> tuple[str, str]:
+    """Return the axes' labels: the given ones, else the names of the columns trained on."""
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", None)
     first, second = ("feature 0", "feature 1") if feature_names is None else feature_names
     return str(first), str(second)

@@ -95,7 +95,7 @@ class PartitionDisplay:
         features : the two features to draw
         limits : array (2, 2), the range of each axis, or None: that of X, or of the cells
         resolution : int, >= 2. Pixels along a side, for the boundary.
-        feature_names : sequence of str, or None
+        feature_names : sequence of str, or None: those of the columns trained on, if any
         partition : int. Whose cells to draw; the boundary is that of all partitions together.
 
         Returns
@@ -126,7 +126,7 @@ class PartitionDisplay:
             scores=None if scores is None else scores.reshape(shape),
             cells=cut.find(pixels).reshape(shape),
             classes=estimator.classes_,
-            names=_names(features, feature_names),
+            names=_names(features, feature_names, estimator),
             report=report,
             rows=shown,
             row_classes=None if y is None else np.searchsorted(estimator.classes_, np.asarray(y)),
@@ -269,14 +269,16 @@ def _pixels(
 
 def _decide(estimator: Any, pixels: FloatArray) -> tuple[IntArray, FloatArray | None]:
     """Return the winning class at each pixel, and for two classes the decision values."""
-    answers = find_answers(estimator.decision_function(pixels))
+    answers = find_answers(estimator._answer(pixels, None))
     if len(estimator.classes_) == 2:
         return (answers > 0).astype(int), answers
     return answers, None
 
 
-def _names(features: tuple[int, int], feature_names: Any) -> tuple[str, str]:
-    """Return the axes' labels."""
+def _names(features: tuple[int, int], feature_names: Any, estimator: Any) -> tuple[str, str]:
+    """Return the axes' labels: the given ones, else the names of the columns trained on."""
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", None)
     if feature_names is None:
         return f"feature {features[0]}", f"feature {features[1]}"
     return str(feature_names[features[0]]), str(feature_names[features[1]])
