@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.errors import MemoryPlanError
-from daskls.graph.cluster import free_nbytes, one_blas_thread
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import free_nbytes
 from daskls.graph.sampling import SUPPORT, SamplingJob, as_arrays, join_rows
 from daskls.graph.views import home_order, one_leaf
 from daskls.memory import WAITING_PAIRS
@@ -35,6 +36,7 @@ INITIAL, RADII = "initial", "radii"
 DRAW_NBYTES = 72
 
 
+@undisturbed
 def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     """Write the support rows of all subsamples together, those near the same leaf side by side."""
     if has_part(job.root, INITIAL, 0, 0):
@@ -49,6 +51,7 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     write_part(job.root, INITIAL, 0, 0, joined)
 
 
+@undisturbed
 def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> FloatArray:
     """Return the distance of some support rows to their k-th nearest among all of them."""
     rows = read_rows(job.root, INITIAL, 0, 0)

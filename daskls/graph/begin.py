@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.graph.cluster import find_resources, free_nbytes, one_blas_thread, probe_store
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import find_resources, free_nbytes, probe_store
 from daskls.graph.identity import FitRequest, find_seed, open_root
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import regroup_rows
@@ -169,6 +170,7 @@ def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
     return seed, partition, 0, 1
 
 
+@undisturbed
 def _partition(begun: Beginning, cut: Callable[[Beginning], Partition]) -> Partition:
     """Cut space and store how, or read what is stored."""
     root = begun.root

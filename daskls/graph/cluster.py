@@ -1,8 +1,7 @@
-"""The scheduler in use: what it offers, how to run on it, and one BLAS thread a process."""
+"""The scheduler in use: what it offers and how to run on it."""
 
 import logging
 import signal
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ import dask
 import dask.array as da
 import psutil
 from dask.system import CPU_COUNT
-from threadpoolctl import threadpool_limits
 
 from daskls.errors import StoreError
 from daskls.plan import Resources
@@ -25,7 +23,6 @@ __all__ = [
     "find_resources",
     "find_slots",
     "free_nbytes",
-    "one_blas_thread",
     "probe_store",
     "run_each",
 ]
@@ -246,30 +243,3 @@ def _interrupt_shield() -> Any:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     return IgnoreInterrupts()
-
-
-_lock = threading.Lock()
-_users = 0
-_limits: Any = None
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread while any task of this process runs.
-
-    The limit belongs to the process, so it is set by the first task that enters and lifted by the
-    last that leaves. One thread keeps the bits of a product the same, and tasks are the
-    parallelism.
-    """
-    global _users, _limits
-    with _lock:
-        if _users == 0:
-            _limits = threadpool_limits(1, user_api="blas")
-        _users += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _limits.restore_original_limits()

@@ -8,7 +8,8 @@ import numpy as np
 
 from daskls.errors import MemoryPlanError
 from daskls.graph.begin import Beginning
-from daskls.graph.cluster import compute, free_nbytes, one_blas_thread
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import compute, free_nbytes
 from daskls.graph.gather import RowsHandle
 from daskls.graph.progress import StageClock
 from daskls.graph.sample import sample_numbers
@@ -34,6 +35,7 @@ SEARCHES_PER_SLOT = 3
 ROUND_PLACES = 1 << 22
 
 
+@undisturbed
 def search_block(places: IntArray, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Any:
     """Return the places of the nearest rows of the rows at some places, (q, k), nearest first."""
     reader = handle.open()

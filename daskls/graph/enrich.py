@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.graph.cluster import one_blas_thread
+from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.sampling import KEPT, SamplingJob, read_further
 from daskls.graph.views import home_order
 from daskls.neighbors.search import find_nearest
@@ -30,6 +30,7 @@ def nearest_of(step: int) -> str:
     return f"nearest-{step:03d}"
 
 
+@undisturbed
 def search_support(part: tuple[int, int], job: EnrichJob) -> None:
     """Write numbers and places of the rows nearest to some of a step's support rows.
 

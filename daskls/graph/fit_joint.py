@@ -11,7 +11,8 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma, share_of
-from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import compute
 from daskls.graph.fit import FitResult
 from daskls.graph.identity import FitRequest
 from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group
@@ -148,6 +149,7 @@ def _cut(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
     return find_points(begun.sample.X, method.n_cells, begun.seed)
 
 
+@undisturbed
 def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
     """Choose the landmarks from the sample and write them, unless they are there."""
     if read_landmarks(begun.root) is not None:

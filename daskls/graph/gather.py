@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskls.graph.begin import Beginning
-from daskls.graph.cluster import one_blas_thread, run_each
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import run_each
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import load_partition
 from daskls.neighbors.regions import measure_regions
@@ -81,6 +82,7 @@ class GatherJob:
     cell_rows: int
 
 
+@undisturbed
 def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
     """Write the rows of some leaves; return their number.
 

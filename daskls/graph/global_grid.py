@@ -14,7 +14,8 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.graph.begin import Beginning
-from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import compute
 from daskls.graph.cover import center_order, check_client, run_cover, search_places
 from daskls.graph.gather import RowsHandle, folds_of
 from daskls.graph.neighborhoods import NeighborJob, gather_neighborhoods
@@ -116,6 +117,7 @@ def _judge(
     return totals
 
 
+@undisturbed
 def judge_centers(
     places: IntArray, queries: list[IntArray], job: NeighborJob, n_classes: int
 ) -> FloatArray:

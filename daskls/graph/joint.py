@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.graph.cluster import one_blas_thread
+from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.gather import folds_of
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
@@ -106,6 +106,7 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
         yield cell - cells[0], rows, project_rows(rows.X, landmarks, gamma)
 
 
+@undisturbed
 def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> FloatArray:
     """Solve all problems of a round in some cells; return the statistics.
 
@@ -154,6 +155,7 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
     return CellStates(biases, np.ascontiguousarray(last.theta[:, round.before]), deltas)
 
 
+@undisturbed
 def judge_group(
     cells: tuple[int, int], judged: Judged, job: JointJob
 ) -> tuple[FloatArray, FloatArray]:

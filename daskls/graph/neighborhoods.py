@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from daskls.graph.cluster import one_blas_thread, run_each
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import run_each
 from daskls.graph.gather import RowsHandle
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of
 from daskls.records import (
@@ -68,6 +69,7 @@ def gather_neighborhoods(
         yield found, reader.read_places(found.places)
 
 
+@undisturbed
 def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
     """Train the neighborhood of every center of one bundle; write the models, return counts only.
 
@@ -114,6 +116,7 @@ def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = N
     run_each(fit_centers, bundles, job, client)
 
 
+@undisturbed
 def judge_row(place: int, job: NeighborJob) -> FloatArray:
     """Return the k'-internal errors around one row: float64 (n_k, n_gammas, n_costs).
 

@@ -6,8 +6,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start
-from daskls.graph.cluster import find_slots, one_blas_thread
+from daskls.graph.cluster import find_slots
 from daskls.graph.predict import labels_of, score_rows
 from daskls.graph.views import home_order
 from daskls.neighbors.search import find_nearest, metric_of
@@ -43,6 +44,7 @@ def agreement(reader: ModelReader, X: FloatArray, codes: IntArray, first: int) -
     return _leave_one_out(reader, X, codes, first)
 
 
+@undisturbed
 def _leave_one_out(reader: ModelReader, X: FloatArray, codes: IntArray, first: int) -> FloatArray:
     """Return the probability of each label by the row's nearest rows, the row itself left out."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)

@@ -8,8 +8,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start, map_rows
-from daskls.graph.cluster import find_slots, one_blas_thread
+from daskls.graph.cluster import find_slots
 from daskls.graph.linear import score_linearly
 from daskls.graph.progress import Progress, watch
 from daskls.graph.rows import BLOCK_NBYTES, BlockRows, merge_chunks, open_blocks
@@ -43,6 +44,7 @@ SLAB_NBYTES = 64 << 20
 LEAST_SLAB_ROWS = 240
 
 
+@undisturbed
 def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
     """Return the scores of rows, grouped by cell: (m,) for two classes, (m, k) for more.
 

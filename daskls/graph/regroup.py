@@ -1,5 +1,6 @@
 """Stage 2: every row to its leaf in each partition, rows regrouped by leaf on disk."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ import dask
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start, map_rows
-from daskls.graph.cluster import compute, one_blas_thread
+from daskls.graph.cluster import compute
 from daskls.graph.rows import BlockRows
 from daskls.graph.scan import LabelScan, block_checksum, take_kept
 from daskls.partition.assign import assign_rows
@@ -40,6 +42,7 @@ def _load_partition(root: str, fingerprint: str, stamp: tuple[int, int]) -> Part
     return read_partition(group)
 
 
+@undisturbed
 def assign_block(
     X: FloatArray,
     y: FloatArray,
@@ -65,11 +68,20 @@ def assign_block(
     X, codes, given = take_kept(X, y, weights, labels)
     start = int(first_kept[block])
     rows = Rows(X, codes, given * class_weight[codes], start + np.arange(len(X)))
-    leaves = assign_rows(load_partition(root, fingerprint), X, rows.numbers)
+    leaves = _held(assign_rows(load_partition(root, fingerprint), X, rows.numbers))
     checksum = block_checksum(X, codes, given, start)
-    with one_blas_thread():
-        exchange.write_block(block, rows, leaves, checksum)
+    exchange.write_block(block, rows, leaves, checksum)
     return checksum
+
+
+def _held(leaves: Iterator[IntArray]) -> Iterator[IntArray]:
+    """Yield what an iterator computes on one BLAS thread: nothing is written that was disturbed."""
+    while True:
+        with one_blas_thread():
+            found = next(leaves, None)
+        if found is None:
+            return
+        yield found
 
 
 def regroup_rows(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from daskls.graph.cluster import one_blas_thread
+from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.gather import RowsHandle
 from daskls.graph.predict import labels_of, slab_rows
 from daskls.graph.scores import model_scores
@@ -163,6 +163,7 @@ class TrainJob:
     tiles: tuple[tuple[int, int], ...]
 
 
+@undisturbed
 def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
     """Train some of the subsamples, one after the other; write their support rows.
 
@@ -186,6 +187,7 @@ def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, 
     return fit_large(rows.X, rows.codes, rows.weights, job.spec, report, job.cache_nbytes)
 
 
+@undisturbed
 def fit_sample(step: int, job: TrainJob) -> None:
     """Train the SVM of a step's sample and judge it; write the model, and its support rows.
 
@@ -208,6 +210,7 @@ def fit_sample(step: int, job: TrainJob) -> None:
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
 
+@undisturbed
 def fit_constant(step: int, job: TrainJob) -> None:
     """Write the model that answers everywhere the class of the largest weight, of all rows.
 
@@ -224,9 +227,10 @@ def fit_constant(step: int, job: TrainJob) -> None:
     codes = np.flatnonzero(totals)
     # Equal rows, one of each class: nothing is learned but which class weighs the most.
     X = np.repeat(reader.read_places(np.zeros(1, np.int64)).X, len(codes), axis=0)
-    model, _ = _fit(Rows(X, codes, totals[codes], codes), own, CellReport(0, 0, 0, 0, 0.0))
-    model = replace(model, report=replace(model.report, n_rows=own.draws.n_rows))
-    report = replace(model.report, validation_error=_validation_error(model, job))
+    with one_blas_thread():
+        model, _ = _fit(Rows(X, codes, totals[codes], codes), own, CellReport(0, 0, 0, 0, 0.0))
+        error = _validation_error(model, job)
+    report = replace(model.report, n_rows=own.draws.n_rows, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
 

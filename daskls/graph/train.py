@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from daskls.graph.cluster import one_blas_thread, run_each
+from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.graph.cluster import run_each
 from daskls.graph.regroup import load_partition
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import no_cuts, route_rows
@@ -45,6 +46,7 @@ def branch_seed(seed: int, leaf: int) -> tuple[int, ...]:
     return seed, leaf, 0, 2
 
 
+@undisturbed
 def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     """Train every cell of one bundle; write the models, return counts only.
 

@@ -1,0 +1,194 @@
+"""BLAS runs on one thread in every task, whoever runs it, and gives the user's number back."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import digests
+import numpy as np
+import pytest
+import threadpoolctl
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from daskls.errors import DasklsError
+from daskls.graph import blas
+from daskls.graph.blas import one_blas_thread, undisturbed
+
+ALL = tuple(digests.PARAMS)
+SCRIPT = Path(digests.__file__)
+N_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+shares = pytest.mark.skipif(N_CORES < 2, reason="on one core BLAS has one thread anyway")
+
+
+@functools.cache
+def run_digests(scheduler, names=ALL, path=""):
+    """Return what `digests.py` prints in a process of which nothing limits the threads."""
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    places = [path, environment.get("PYTHONPATH", ""), str(SCRIPT.parents[1])]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
+    command = [sys.executable, str(SCRIPT), scheduler, *names]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@shares
+@pytest.mark.parametrize("scheduler", ["threads", "limited-threads", "client", "client-threads"])
+def test_every_scheduler_gives_the_bits_of_one_thread(scheduler):
+    assert run_digests(scheduler)["digests"] == run_digests("sync")["digests"]
+
+
+@shares
+def test_pools_of_processes_give_the_bits_of_one_thread():
+    name = "VoronoiSVC"
+    found = run_digests("processes", (name,))["digests"]
+    assert found[name] == run_digests("sync")["digests"][name]
+
+
+@shares
+@pytest.mark.parametrize("version", sorted({"3.5.0", "3.8.0"} - {threadpoolctl.__version__}))
+def test_any_threadpoolctl_gives_the_bits_of_one_thread(version, tmp_path_factory):
+    path = installed(f"threadpoolctl=={version}", tmp_path_factory)
+    name = "VoronoiSVC"
+    for scheduler in ("threads", "limited-threads"):
+        found = run_digests(scheduler, (name,), path)["digests"]
+        assert found[name] == run_digests("sync")["digests"][name]
+
+
+def installed(requirement, tmp_path_factory):
+    """Return a folder with a package; skip where it cannot be had."""
+    folder = tmp_path_factory.mktemp("package")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--target", str(folder), requirement], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"{requirement} cannot be installed here")
+    return str(folder)
+
+
+@shares
+@pytest.mark.parametrize(("scheduler", "own"), [("threads", N_CORES), ("limited-threads", 2)])
+def test_the_users_number_is_given_back(scheduler, own):
+    before, after = run_digests(scheduler)["threads"]
+    # NumPy's library was there before; SciPy's came with the library.
+    assert before == [own]
+    assert own in after
+    assert 1 not in after
+
+
+def numpy_threads():
+    """Return the number of threads of NumPy's BLAS, set with `set_threads`."""
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return [found.num_threads for found in ThreadpoolController().lib_controllers if is_blas(found)]
+
+
+def is_blas(found):
+    return found.user_api == "blas"
+
+
+def set_threads(number):
+    """Set every library's number from a thread of its own, as a user's code may."""
+    for library in blas._limit.libraries():
+        library.set(number)
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    before = {library: library.get() for library in blas._limit.libraries()}
+    yield
+    for library, number in before.items():
+        library.set(number)
+
+
+def test_the_limit_is_held_in_any_thread_and_lifted_by_the_last():
+    set_threads(3)
+    inside, outside, seen = threading.Barrier(3), threading.Barrier(3), []
+
+    def work():
+        with one_blas_thread():
+            inside.wait()
+            seen.extend(numpy_threads())
+            outside.wait()
+        inside.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    with threadpool_limits(2, user_api="blas"):
+        inside.wait()
+    set_threads(1)
+    outside.wait()
+    inside.wait()
+    for thread in threads:
+        thread.join()
+    assert set(seen) == {1}
+    assert set(numpy_threads()) == {3}
+
+
+def test_work_that_was_disturbed_is_done_again():
+    set_threads(2)
+    runs = []
+
+    @undisturbed
+    def work():
+        with one_blas_thread():
+            runs.append(numpy_threads())
+            if len(runs) < 3:
+                set_threads(4)
+        return len(runs)
+
+    assert work() == 3
+    assert all(set(seen) == {1} for seen in runs)
+    # What somebody set meanwhile is theirs, and stays.
+    assert set(numpy_threads()) == {4}
+
+
+def test_work_that_is_always_disturbed_ends_with_one_error():
+    runs = []
+
+    @undisturbed
+    def work():
+        with one_blas_thread():
+            runs.append(0)
+            set_threads(2)
+
+    with pytest.raises(DasklsError, match=r"Another thread.*call again: what is finished is kept"):
+        work()
+    assert len(runs) == blas.MAX_TRIES
+
+
+def test_an_error_of_the_work_itself_is_not_hidden():
+    @undisturbed
+    def work():
+        with one_blas_thread():
+            set_threads(2)
+            raise KeyError("own")
+
+    with pytest.raises(KeyError, match="own"):
+        work()
+
+
+class Stubborn:
+    """A library that does not do as it is told."""
+
+    name, is_own, is_held = "libstubborn", False, False
+
+    def get(self):
+        return 8
+
+    def set(self, number):
+        pass
+
+
+def test_a_library_that_cannot_be_limited_is_refused(monkeypatch):
+    monkeypatch.setattr(blas._limit, "libraries", lambda: [Stubborn()])
+    refusal = pytest.raises(DasklsError, match=r"libstubborn goes on with 8 threads.*NUM_THREADS")
+    with refusal, one_blas_thread():
+        raise AssertionError("entered all the same")
