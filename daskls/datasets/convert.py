@@ -15,7 +15,8 @@ from daskls.datasets.readers.delimited import open_csv
 from daskls.datasets.readers.parquet import open_parquet
 from daskls.datasets.readers.svmlight import open_svmlight
 from daskls.errors import DataError, ParameterError
-from daskls.store.dataset import Dataset, DatasetWriter, check_target
+from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter, check_target
+from daskls.store.files import disk_errors
 
 __all__ = ["READERS", "convert"]
 
@@ -90,7 +91,8 @@ def convert(
     _check_options(path, split, n_features)
     check_target(target, overwrite)
     scratch = Path(target).resolve().parent
-    scratch.mkdir(parents=True, exist_ok=True)
+    with disk_errors(scratch, WRITE_AGAIN):
+        scratch.mkdir(parents=True, exist_ok=True)
     wanted = None if dtype is None else np.dtype(dtype)
     options = Options(label, split, wanted, n_features, scratch)
     with reader(path, options) as table:

@@ -10,7 +10,7 @@ import dask
 
 from daskls.errors import StoreError
 from daskls.graph.identity import check_free
-from daskls.store.files import local_path, replace_folder
+from daskls.store.files import disk_errors, local_path, replace_folder
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
@@ -20,13 +20,15 @@ __all__ = ["copy_model", "embed_model", "extract_model", "open_store"]
 MAX_EMBEDDED_NBYTES = 64 << 20
 # What a killed fit may have left in a store; it is no part of the model.
 NOT_MODEL = ("exchange-*", "input-*", ".*")
+SAVE_AGAIN = "call save again"
 
 
 def open_store(store: str | os.PathLike[str] | None) -> tuple[Path, TemporaryFolder | None]:
     """Return the model's folder: the given one, or a temporary one and what keeps it alive."""
     if store is not None:
         path = local_path(store)
-        check_free(path)
+        with disk_errors(path):
+            check_free(path)
         return path, None
     keep = TemporaryFolder(dask.config.get("temporary-directory", None))
     return keep.path / "model.zarr", keep
@@ -37,14 +39,37 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    StoreError : when ``target`` exists
+    StoreError : when ``target`` exists, or its disk is full or cannot be written
     """
     path = local_path(target, what="target")
-    if path.exists():
-        raise StoreError(f"{path} exists already; give another path or remove it first.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_folder(path) as folder:
-        shutil.copytree(handle.path, folder, ignore=shutil.ignore_patterns(*NOT_MODEL))
+    with disk_errors(path, then=SAVE_AGAIN):
+        if path.exists():
+            raise StoreError(f"{path} exists already; give another path or remove it first.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_folder(path, path.parent, SAVE_AGAIN) as folder:
+        _copy_files(Path(handle.path), folder)
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    """Copy a model's files into a folder; the first that fails ends it.
+
+    `shutil.copytree` would go on, and tell of every file.
+    """
+    left_out = shutil.ignore_patterns(*NOT_MODEL)
+    for place, folders, files in os.walk(source, onerror=_raise):
+        skipped = left_out(place, [*folders, *files])
+        folders[:] = [name for name in folders if name not in skipped]
+        into = target / Path(place).relative_to(source)
+        for name in folders:
+            (into / name).mkdir()
+        for name in files:
+            if name not in skipped:
+                shutil.copyfile(Path(place, name), into / name)
+
+
+def _raise(error: OSError) -> None:
+    """Let a folder that cannot be read end the walk."""
+    raise error
 
 
 def embed_model(handle: ModelHandle) -> bytes:

@@ -31,7 +31,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.exchange import Exchange
-from daskls.store.files import no_space_is_store_error
+from daskls.store.files import disk_errors
 from daskls.store.layout import Root, read_partition, write_partition
 
 __all__ = [
@@ -180,7 +180,7 @@ def _partition(begun: Beginning, cut: Callable[[Beginning], Partition]) -> Parti
     with one_blas_thread():
         partition = cut(begun)
     group = root.replace_group("partition")
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         write_partition(group, partition)
         group.attrs["complete"] = True
     return partition

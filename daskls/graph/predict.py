@@ -1,5 +1,6 @@
 """Stage 4: blocks of rows to scores or labels, lazily, in row order."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +21,7 @@ from daskls.graph.views import find_views
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import pairs_of, spread_pairs, vote_scores
 from daskls.records import FloatArray, IntArray, LocalModel
-from daskls.store.arrays import ArrayHandle, create_output
+from daskls.store.arrays import ArrayHandle, claim_output, create_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
@@ -261,16 +262,18 @@ def predict_to_zarr(
     X = X.rechunk({0: rows})
     if classes.dtype.kind == "O":
         classes = classes.astype(str)
-    output = create_output(path, X.shape[0], classes.dtype.str, rows)
     blocks = BlockRows(X, X)
+    claim_output(path)
     try:
+        output = create_output(path, X.shape[0], classes.dtype.str, rows)
         with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
             map_rows(
                 write_block, blocks, X, client=client, handle=handle, classes=classes, target=output
             )
+        output.check_exists()
     except BaseException:
         # Rows without an answer would read as the fill value.
-        output.delete()
+        shutil.rmtree(path, ignore_errors=True)
         raise
     return output
 

@@ -3,8 +3,10 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+
+from daskls.errors import StoreError
 
 __all__ = ["Progress", "StageClock", "watch"]
 
@@ -60,7 +62,9 @@ def watch(
 
     def poll() -> None:
         while not stopped.wait(INTERVAL_S):
-            report(Progress(stage, count() if count else None, total))
+            # Of a store that is gone nothing can be counted; the work itself says so.
+            with suppress(OSError, StoreError):
+                report(Progress(stage, count() if count else None, total))
 
     report(Progress(stage, count() if count else None, total))
     thread = threading.Thread(target=poll, name=f"daskls-{stage}", daemon=True)

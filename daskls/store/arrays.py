@@ -15,9 +15,18 @@ from zarr.storage import LocalStore
 from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
-from daskls.store.files import no_space_is_store_error
+from daskls.store.files import disk_errors
 
-__all__ = ["ArrayHandle", "create_output", "find_array", "find_dataset", "save_array"]
+PREDICT_AGAIN = "predict again"
+
+__all__ = [
+    "ArrayHandle",
+    "claim_output",
+    "create_output",
+    "find_array",
+    "find_dataset",
+    "save_array",
+]
 
 
 @dataclass(frozen=True)
@@ -35,9 +44,25 @@ class ArrayHandle:
         return np.ascontiguousarray(array[start:stop])
 
     def write(self, start: int, values: FloatArray) -> None:
-        """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each."""
-        with no_space_is_store_error(Path(self.path)):
+        """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each.
+
+        Raises
+        ------
+        StoreError : when the array is gone, or its disk refuses
+        """
+        with disk_errors(Path(self.path), PREDICT_AGAIN):
             zarr.open_array(self.path, mode="r+")[start : start + len(values)] = values
+            try:
+                self.check_exists()
+            except StoreError:
+                # Removed meanwhile, by an interrupted call perhaps, and half of it made anew.
+                self.delete()
+                raise
+
+    def check_exists(self) -> None:
+        """Raise StoreError where the array is gone."""
+        with disk_errors(Path(self.path), PREDICT_AGAIN):
+            Path(self.path, "zarr.json").stat()
 
     def count_chunks(self) -> int:
         """Return how many chunks are written."""
@@ -98,7 +123,7 @@ def find_dataset(source: Any) -> Dataset | None:
 
 def save_array(path: Path, values: FloatArray, chunk_rows: int) -> ArrayHandle:
     """Write an array from memory to disk so that every worker can read it."""
-    with no_space_is_store_error(path):
+    with disk_errors(path):
         array = zarr.create_array(
             path,
             shape=values.shape,
@@ -111,11 +136,31 @@ def save_array(path: Path, values: FloatArray, chunk_rows: int) -> ArrayHandle:
     return _handle(str(path), array)
 
 
+def claim_output(path: Path) -> None:
+    """Make the folder of an array to come, which from here on is the caller's to remove.
+
+    Raises
+    ------
+    StoreError : when something is there, or the disk refuses
+    """
+    with disk_errors(path, PREDICT_AGAIN):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir()
+        except FileExistsError as error:
+            raise StoreError(
+                f"{path} exists already; give another path or remove it first."
+            ) from error
+
+
 def create_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> ArrayHandle:
-    """Create an array for predictions, in chunks that one task each will own."""
-    if path.exists():
-        raise StoreError(f"{path} exists already; give another path or remove it first.")
-    with no_space_is_store_error(path), warnings.catch_warnings():
+    """Create an array for predictions in a claimed folder, in chunks that one task each will own.
+
+    Raises
+    ------
+    StoreError : when the disk refuses
+    """
+    with disk_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
         # Fixed-width text has no Zarr 3 specification yet; both that read it today agree on it.
         warnings.simplefilter("ignore", UnstableSpecificationWarning)
         array = zarr.create_array(

@@ -7,7 +7,7 @@ import numpy as np
 import zarr
 
 from daskls.records import IntArray
-from daskls.store.files import no_space_is_store_error
+from daskls.store.files import disk_errors
 from daskls.store.layout import Root, open_member, read_array, read_values, write_array
 
 __all__ = ["Centers", "read_centers", "write_centers"]
@@ -53,7 +53,7 @@ def write_centers(
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         group = root.replace_group(GROUP)
         write_array(group, "places", taken[order])
         write_array(group, "owner", number[owner], CHUNK_ROWS)

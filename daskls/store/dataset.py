@@ -18,6 +18,7 @@ import zarr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from daskls.errors import DataError, ParameterError, StoreError
+from daskls.store.files import disk_errors
 
 __all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
 
@@ -25,6 +26,7 @@ FORMAT = 1
 KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
 CHUNK_NBYTES = 4 * 2**20
+WRITE_AGAIN = "write the data set again"
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,12 @@ class DatasetWriter:
         }
         self._open = False
         _clear_path(self.path, overwrite)
-        self._create_arrays(n_features, with_y)
+        try:
+            with disk_errors(Path(self.path), WRITE_AGAIN):
+                self._create_arrays(n_features, with_y)
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
         self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
         self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
         self._n_buffered = 0
@@ -303,18 +310,15 @@ class DatasetWriter:
     def _flush(self) -> None:
         """Write the buffered rows, always from a chunk's first row on."""
         stop = self.n_rows + self._n_buffered
-        try:
+        with disk_errors(Path(self.path), WRITE_AGAIN):
+            # zarr would make a data set anew that somebody removed: the part from here on.
+            Path(self.path, "zarr.json").stat()
             # A resize writes some hundred bytes of metadata: nothing beside a chunk.
             self._X.resize((stop, self._X_buffer.shape[1]))
             self._X[self.n_rows : stop] = self._X_buffer[: self._n_buffered]
             if self._y is not None and self._y_buffer is not None:
                 self._y.resize((stop,))
                 self._y[self.n_rows : stop] = self._y_buffer[: self._n_buffered]
-        except OSError as error:
-            raise StoreError(
-                f"Cannot write row {self.n_rows} of {self.path!r}: {error}; "
-                "free space or choose another path."
-            ) from error
         self.n_rows = stop
         self._n_buffered = 0
 
@@ -323,7 +327,9 @@ class DatasetWriter:
         if self._open:
             if self._n_buffered:
                 self._flush()
-            self._group.update_attributes(self._attributes)
+            with disk_errors(Path(self.path), WRITE_AGAIN):
+                Path(self.path, "zarr.json").stat()
+                self._group.update_attributes(self._attributes)
             self._open = False
         return open_dataset(self.path)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray
-from daskls.store.files import open_numpy, replace_file
+from daskls.store.files import make_folders, open_numpy, replace_file
 
 __all__ = ["Exchange", "Rows"]
 
@@ -67,7 +67,8 @@ class Exchange:
 
     def create(self) -> None:
         """Make the folder."""
-        Path(self.path).mkdir(parents=True, exist_ok=True)
+        folder = Path(self.path)
+        make_folders(folder.parent, folder)
 
     def delete(self) -> None:
         """Remove the folder and all it holds."""

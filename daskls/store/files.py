@@ -7,7 +7,7 @@ import threading
 import uuid
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from daskls.errors import StoreError
 from daskls.records import FloatArray
 
 __all__ = [
+    "GO_ON",
+    "disk_errors",
     "local_path",
-    "no_space_is_store_error",
+    "make_folders",
     "open_numpy",
     "read_npz",
     "replace_file",
@@ -45,19 +47,62 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
     return Path(text).absolute()
 
 
+# What the system says, as what is wrong and what to do about it.
+FULL = (
+    "No space left on the disk of {path}",
+    "Free some space, or give a path (for temporary stores: Dask's temporary-directory) on a "
+    "larger disk",
+)
+READ_ONLY = ("{path} is on a read-only disk", "Give a path that can be written")
+FORBIDDEN = (
+    "This user may not write {path}",
+    "Give it the right to write there, or give another path",
+)
+IN_THE_WAY = ("A file is in the way of {path}", "Give another path, or remove that file")
+REMOVED = (
+    "{path} is gone, or a folder above it is, or this machine does not see it",
+    "Let nothing remove it while it is in use",
+)
+FAILED = ("The disk of {path} failed", "Check the disk, or the connection to it")
+TOO_LARGE = (
+    "{path} would hold a file larger than is allowed here",
+    "Raise the limit (ulimit -f), or give a path on another disk",
+)
+TOO_MANY = (
+    "Too many files are open to write {path}",
+    "Raise the limit (ulimit -n), or let fewer tasks run at once",
+)
+OTHER = ("{path} cannot be written", "Mend that, or give another path")
+REASONS = {
+    **dict.fromkeys(("ENOSPC", "EDQUOT"), FULL),
+    "EROFS": READ_ONLY,
+    **dict.fromkeys(("EACCES", "EPERM"), FORBIDDEN),
+    **dict.fromkeys(("ENOTDIR", "EISDIR", "EEXIST"), IN_THE_WAY),
+    "ENOENT": REMOVED,
+    **dict.fromkeys(("EIO", "ESTALE", "ENXIO", "ENODEV", "ENOTCONN", "ETIMEDOUT"), FAILED),
+    "EFBIG": TOO_LARGE,
+    **dict.fromkeys(("EMFILE", "ENFILE"), TOO_MANY),
+}
+GO_ON = "call fit again on the same store: what is finished is kept, and only the rest runs"
+
+
 @contextmanager
-def no_space_is_store_error(path: Path) -> Iterator[None]:
-    """Turn a full disk into a `StoreError` that says what is kept and what to do."""
+def disk_errors(path: Path, then: str = GO_ON) -> Iterator[None]:
+    """Turn what the system says against writing into a `StoreError` with its remedy.
+
+    Parameters
+    ----------
+    path : Path. What is written.
+    then : str. What to do once the remedy is applied.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise StoreError(
-            f"No space left on the disk of {path} ({error.strerror}); what is finished is kept. "
-            "Free some space, or set Dask's temporary-directory to a larger disk, then call fit "
-            "again on the same store: only unfinished tasks run."
-        ) from error
+        # zarr raises a FileNotFoundError of its own, without a number.
+        number = errno.ENOENT if isinstance(error, FileNotFoundError) else error.errno
+        what, remedy = REASONS.get(errno.errorcode.get(number or 0, ""), OTHER)
+        reason = error.strerror or str(error)[:200]
+        raise StoreError(f"{what.format(path=path)} ({reason}). {remedy}, then {then}.") from error
 
 
 _loading = threading.Lock()
@@ -71,11 +116,13 @@ def replace_file(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with no_space_is_store_error(path):
+        with disk_errors(path):
             yield temporary
             os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        # Where nothing can be written nothing can be removed: the body's own error tells.
+        with suppress(OSError):
+            temporary.unlink()
 
 
 @contextmanager
@@ -112,13 +159,46 @@ def read_npz(path: Path, names: Iterable[str]) -> dict[str, FloatArray]:
         ) from error
 
 
+def make_folders(root: Path, folder: Path) -> None:
+    """Make a folder below ``root``, and those between; ``root`` itself must be there.
+
+    A task that comes late, to a store that was removed, must not make half of it anew.
+
+    Raises
+    ------
+    StoreError : when ``root`` is gone, or the disk refuses
+    """
+    with disk_errors(folder):
+        for part in reversed(folder.relative_to(root).parents[:-1]):
+            (root / part).mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
+
+
 @contextmanager
-def replace_folder(path: Path) -> Iterator[Path]:
-    """As `replace_file` for a folder; if another task was first, its result stays."""
+def replace_folder(path: Path, root: Path, then: str = GO_ON) -> Iterator[Path]:
+    """As `replace_file` for a folder below ``root``; if another task was first, its result stays.
+
+    Parameters
+    ----------
+    path : Path
+    root : Path. Must be there, and stay; a folder between them is made.
+    then : str. What to do after a mishap, as for `disk_errors`.
+
+    Raises
+    ------
+    StoreError : when ``root`` is gone, or the disk refuses
+    """
+    make_folders(root, path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    # zarr makes the folders above a file that it writes, also after somebody removed them: this
+    # file is then missing.
+    alive = temporary / ".alive"
     try:
-        with no_space_is_store_error(path):
+        with disk_errors(path, then):
+            temporary.mkdir()
+            alive.touch()
             yield temporary
+            alive.unlink()
             try:
                 temporary.rename(path)
             except OSError as error:
@@ -126,4 +206,15 @@ def replace_folder(path: Path) -> Iterator[Path]:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
     finally:
+        made_anew = temporary.exists() and not alive.exists()
         shutil.rmtree(temporary, ignore_errors=True)
+        if made_anew:
+            _drop_empty(path.parent, root)
+
+
+def _drop_empty(folder: Path, root: Path) -> None:
+    """Remove a folder and those above it, up to ``root``, that were left without anything."""
+    with suppress(OSError):
+        while folder.is_relative_to(root):
+            folder.rmdir()
+            folder = folder.parent

@@ -15,7 +15,7 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, LinearModel, VoronoiCells
-from daskls.store.files import no_space_is_store_error, read_npz, replace_file
+from daskls.store.files import disk_errors, make_folders, read_npz, replace_file
 from daskls.store.layout import Root, read_array, report_to_json, write_array, write_partition
 
 __all__ = [
@@ -79,7 +79,7 @@ def write_states(
     stats : float64 array, shape (c, p, N_STATS)
     """
     path, marker = _files(root, phase, number, cells)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(root, path.parent)
     arrays = {f.name: getattr(states, f.name) for f in fields(CellStates)}
     for target, own in ((path, arrays), (marker, {"stats": stats})):
         with replace_file(target) as temporary, temporary.open("wb") as file:
@@ -122,7 +122,7 @@ def drop_phase(root: Path, phase: str) -> None:
 
 def write_landmarks(root: Root, landmarks: FloatArray, gamma: float | None) -> None:
     """Write the landmarks, and gamma where the projection has one."""
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         group = root.replace_group(GROUP)
         write_array(group, "rows", landmarks)
         group.attrs.update({"gamma": gamma, "complete": True})
@@ -146,7 +146,7 @@ def write_linear_index(root: Root, model: LinearModel, report: FloatArray) -> No
     model : LinearModel
     report : structured array of `CellReport.dtype`, one row a cell
     """
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         group = root.replace_group("index")
         write_partition(group, model.cells)
         for name in ("landmarks", "theta", "intercepts"):

@@ -24,7 +24,7 @@ from zarr.errors import ContainsArrayError, GroupNotFoundError
 
 from daskls.errors import StoreError
 from daskls.records import CellReport, Chunks, FloatArray, Forest, Partition, Tree, VoronoiCells
-from daskls.store.files import no_space_is_store_error
+from daskls.store.files import disk_errors
 
 __all__ = [
     "FORMAT",
@@ -231,7 +231,7 @@ class Root:
     @classmethod
     def create(cls, path: Path, attributes: dict[str, Any]) -> "Root":
         """Create the group with its identity; the marker is not set."""
-        with no_space_is_store_error(path):
+        with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             group = zarr.create_group(
                 path,
@@ -252,7 +252,7 @@ class Root:
 
     def replace_group(self, name: str) -> zarr.Group:
         """Return a new, empty subgroup in the place of any old one."""
-        with no_space_is_store_error(self.path):
+        with disk_errors(self.path):
             shutil.rmtree(self.path / name, ignore_errors=True)
             return self.group.create_group(name)
 

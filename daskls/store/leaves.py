@@ -17,7 +17,7 @@ import zarr
 from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray, LeafRows, Regions
 from daskls.store.exchange import Rows
-from daskls.store.files import no_space_is_store_error, replace_folder
+from daskls.store.files import disk_errors, replace_folder
 from daskls.store.layout import (
     Root,
     open_member,
@@ -91,8 +91,7 @@ def write_leaves(
     regions : Regions. Of the leaves.
     """
     target = bundle_path(root, first_leaf, first_leaf + len(leaves) - 1, KIND)
-    target.parent.mkdir(exist_ok=True)
-    with replace_folder(target) as folder:
+    with replace_folder(target, root) as folder:
         group = zarr.create_group(folder, zarr_format=3)
         arrays = {
             "X": np.concatenate([leaf.X for leaf in leaves]),
@@ -112,7 +111,7 @@ def write_leaves(
 def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
     """Gather what a search needs to know of all leaves before it reads any."""
     groups = [zarr.open_group(bundle_path(root.path, a, b, KIND), mode="r") for a, b in bundles]
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         index = root.replace_group(INDEX)
         for name in ("leaf_rows", "n_cells", "cell_rows", "leaves", "cells"):
             write_array(index, name, np.concatenate([read_array(g, name) for g in groups]))

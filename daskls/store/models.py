@@ -142,9 +142,8 @@ def write_bundle(
     report : BundleReport
     """
     target = bundle_path(root, first_leaf, last_leaf)
-    target.parent.mkdir(exist_ok=True)
     d = len(models[0].center)
-    with replace_folder(target) as folder:
+    with replace_folder(target, root) as folder:
         group = zarr.create_group(folder, zarr_format=3)
         arrays = {
             "report": np.array([m.report.as_tuple() for m in models], CellReport.dtype()),

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskls.records import FloatArray
 from daskls.store.exchange import Rows
-from daskls.store.files import read_npz, replace_file
+from daskls.store.files import make_folders, read_npz, replace_file
 from daskls.store.models import bundle_path
 
 __all__ = ["has_part", "read_part", "read_rows", "remove_parts", "write_part"]
@@ -36,7 +36,7 @@ def write_part(
 ) -> None:
     """Write named arrays; the file appears whole."""
     target = bundle_path(root, first, last, kind_path(kind))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(root, target.parent)
     with replace_file(target) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 

@@ -20,7 +20,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.centers import read_centers
-from daskls.store.files import no_space_is_store_error
+from daskls.store.files import disk_errors
 from daskls.store.joint import read_linear_model
 from daskls.store.layout import (
     Root,
@@ -69,7 +69,7 @@ def write_index(
     bundles : list of (first, last) leaf, in order. Only these belong to the model.
     first_cells : list of int. The first cell of each bundle, and the number of cells last.
     """
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         group = root.replace_group("index")
         write_partition(group, partition)
         write_array(group, "bundles", np.array(bundles, np.int64))
@@ -94,7 +94,7 @@ def write_center_index(
     numbers : int array (c,). Their global row numbers.
     gamma : float, or None where each neighborhood has its own
     """
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         group = root.replace_group("index")
         write_array(group, "bundles", np.array(bundles, np.int64))
         write_array(group, "first_cell", np.array([*(a for a, _ in bundles), len(X)], np.int64))
@@ -106,7 +106,7 @@ def write_center_index(
 
 def write_row_index(root: Root, gamma: float | None) -> None:
     """Set the marker of a model that is its rows."""
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         group = root.replace_group("index")
         write_array(group, "bundles", np.empty((0, 2), np.int64))
         write_array(group, "first_cell", np.zeros(1, np.int64))
@@ -126,7 +126,7 @@ def write_single_index(
     gamma : float, or None of a kernel without
     summary : dict. JSON values: what was tried, and what was chosen.
     """
-    with no_space_is_store_error(root.path):
+    with disk_errors(root.path):
         group = root.replace_group("index")
         write_array(group, "bundles", np.array([bundle], np.int64))
         write_array(group, "first_cell", np.array([0, 1], np.int64))

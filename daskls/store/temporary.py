@@ -7,6 +7,8 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from daskls.store.files import disk_errors
+
 __all__ = ["ModelHandle", "TemporaryFolder"]
 
 
@@ -17,9 +19,10 @@ class TemporaryFolder:
     """
 
     def __init__(self, parent: str | None = None) -> None:
-        if parent is not None:
-            Path(parent).mkdir(parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="daskls-", dir=parent)).absolute()
+        where = Path(tempfile.gettempdir() if parent is None else parent)
+        with disk_errors(where, "set it as Dask's temporary-directory, or fit with store="):
+            where.mkdir(parents=True, exist_ok=True)
+            self.path = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
         self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
 
 

@@ -1,15 +1,13 @@
 """Tasks that run twice, and disks that are full."""
 
 import errno
-import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import dask
-import numpy as np
 import pytest
-from support import Calls, assert_same_model, checkers, model_bits, path_of, small_svc
+from support import Calls, assert_same_model, checkers, model_bits, small_svc
 from zarr.storage import _local
 
 import daskls
@@ -165,17 +163,3 @@ def test_a_full_disk_while_numpy_input_is_written(monkeypatch, tmp_path):
     assert list((tmp_path / "m").iterdir()) == []
     full.heal()
     small_svc(store=tmp_path / "m").fit(X, y)
-
-
-def test_a_full_disk_while_a_model_is_saved(data, monkeypatch, tmp_path):
-    model = small_svc().fit(*data)
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "copytree", no_space)
-        with pytest.raises(StoreError, match="No space left"):
-            model.save(tmp_path / "m")
-    assert list(tmp_path.iterdir()) == []
-    model.save(tmp_path / "m")
-    assert Path(path_of(daskls.load(tmp_path / "m"))).exists()
-    np.testing.assert_array_equal(
-        daskls.load(tmp_path / "m").predict(np.zeros((1, 2))), model.predict(np.zeros((1, 2)))
-    )

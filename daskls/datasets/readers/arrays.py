@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from daskls.datasets.readers._labels import LabelCoder, LabelScan
 from daskls.datasets.readers._table import Block, Options, Table, pick_label, stored_dtype
 from daskls.errors import DataError
+from daskls.store.dataset import WRITE_AGAIN
+from daskls.store.files import disk_errors
 
 __all__ = ["open_npy", "open_npz"]
 
@@ -27,11 +29,11 @@ def open_npz(path: Path, options: Options) -> Iterator[Table]:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile as error:
         raise DataError(f"{path} is no .npz archive: {error}.") from error
-    with archive, tempfile.TemporaryDirectory(prefix=".daskls-", dir=options.scratch) as folder:
+    with archive, _scratch(Path(options.scratch)) as folder:
         members = {name.removesuffix(".npy") for name in archive.namelist()}
         X_name, y_name = _pick_members(members, path, options)
-        X_file = _extract(archive, X_name, Path(folder))
-        y_file = None if y_name is None else _extract(archive, y_name, Path(folder))
+        X_file = _extract(archive, X_name, folder)
+        y_file = None if y_name is None else _extract(archive, y_name, folder)
         yield _matrix_table(path, X_file, y_file)
 
 
@@ -75,11 +77,24 @@ def _pick_members(members: set[str], path: Path, options: Options) -> tuple[str,
     return X_name, None if y_name == "none" else y_name
 
 
+@contextmanager
+def _scratch(beside: Path) -> Iterator[Path]:
+    """Yield a folder for the time being."""
+    with disk_errors(beside, WRITE_AGAIN):
+        folder = tempfile.TemporaryDirectory(prefix=".daskls-", dir=beside)
+    with folder as path:
+        yield Path(path)
+
+
 def _extract(archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
     """Unpack one member, a buffer at a time."""
     target = folder / f"{'X' if name.startswith('X') else 'y'}.npy"
     try:
-        with archive.open(f"{name}.npy") as packed, target.open("wb") as unpacked:
+        with (
+            disk_errors(target, WRITE_AGAIN),
+            archive.open(f"{name}.npy") as packed,
+            target.open("wb") as unpacked,
+        ):
             shutil.copyfileobj(packed, unpacked, 2**20)
     except (zipfile.BadZipFile, EOFError) as error:
         raise DataError(f"The array {name!r} of {archive.filename} is damaged: {error}.") from error
