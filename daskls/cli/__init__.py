@@ -22,7 +22,6 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="daskls",
     cls=Commands,
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

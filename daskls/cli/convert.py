@@ -7,16 +7,21 @@ from typing import Annotated
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.inputs import check_exists
+from daskls.cli.inputs import check_exists, expand
 
 __all__ = ["convert", "rows_progress"]
 
 
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="IN", help="A .csv, .npz, .npy, .libsvm or .parquet file.")
+        str,
+        typer.Argument(
+            metavar="IN", callback=expand, help="A .csv, .npz, .npy, .libsvm or .parquet file."
+        ),
     ],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="The data set to write.")],
+    target: Annotated[
+        str, typer.Argument(metavar="OUT", callback=expand, help="The data set to write.")
+    ],
     label: Annotated[
         str | None,
         typer.Option(help="Column of the labels, by name or number; none: there is none."),

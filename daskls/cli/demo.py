@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from daskls.cli import cluster
+from daskls.cli.inputs import expand_folder
 from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
 
 __all__ = ["DemoResult", "DemoSet", "demo", "run_demo"]
@@ -50,7 +51,8 @@ def demo(
     dataset: Annotated[DemoSet, typer.Option("--set", help="Which rows.")] = DemoSet.TWO_SPIRALS,
     cell_size: Annotated[int, typer.Option(min=100, help="Rows of a cell at the most.")] = 1000,
     output: Annotated[
-        Path, typer.Option(help="Folder of the data, the model and the picture.")
+        Path,
+        typer.Option(callback=expand_folder, help="Folder of the data, the model and the picture."),
     ] = Path("demo"),
     workers: Annotated[int, typer.Option(min=1, help="Processes of the local cluster.")] = 2,
     memory_limit: cluster.MemoryLimit = "1GiB",

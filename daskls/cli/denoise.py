@@ -7,7 +7,7 @@ import typer
 
 from daskls.cli import cluster
 from daskls.cli.fit import Kernel, NNeighbors, Selection
-from daskls.cli.inputs import open_data, parse_counts, parse_values
+from daskls.cli.inputs import expand, open_data, parse_counts, parse_values
 from daskls.cli.methods import FILTERS, Filter, build_estimator
 from daskls.cli.tables import format_number, format_share, print_pairs
 
@@ -16,8 +16,12 @@ __all__ = ["denoise"]
 
 def denoise(
     ctx: typer.Context,
-    data: Annotated[str, typer.Argument(help="Data set, as `daskls convert` writes it.")],
-    out: Annotated[str, typer.Argument(help="The data set to write; must not exist.")],
+    data: Annotated[
+        str, typer.Argument(callback=expand, help="Data set, as `daskls convert` writes it.")
+    ],
+    out: Annotated[
+        str, typer.Argument(callback=expand, help="The data set to write; must not exist.")
+    ],
     method: Annotated[
         Filter, typer.Option(help="falk: fast; knnsvm: an SVM a row, the row itself left out.")
     ] = Filter.FALK,

@@ -45,7 +45,8 @@ class Commands(TyperGroup):
         words = list(sys.argv[1:] if args is None else args)
         # Options of a group stand before the command, but people add --debug at the end.
         debug = "--debug" in words
-        words = [word for word in words if word != "--debug"]
+        # Bare, the program says what it can do.
+        words = [word for word in words if word != "--debug"] or ["--help"]
         extra["standalone_mode"] = False
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.inputs import open_data, parse_class_weight, parse_counts, parse_values
+from daskls.cli.inputs import (
+    check_store,
+    expand,
+    open_data,
+    parse_class_weight,
+    parse_counts,
+    parse_values,
+)
 from daskls.cli.methods import ESTIMATORS, Method, build_estimator
 from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
 
@@ -74,8 +81,12 @@ class Refit(StrEnum):
 
 def fit(
     ctx: typer.Context,
-    data: Annotated[str, typer.Argument(help="Data set, as `daskls convert` writes it.")],
-    model: Annotated[str, typer.Argument(help="Folder of the model; an unfinished one goes on.")],
+    data: Annotated[
+        str, typer.Argument(callback=expand, help="Data set, as `daskls convert` writes it.")
+    ],
+    model: Annotated[
+        str, typer.Argument(callback=expand, help="Folder of the model; an unfinished one goes on.")
+    ],
     method: Annotated[Method, typer.Option(help="The method.")] = Method.VORONOI,
     cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
     chunk_size: Annotated[int, typer.Option(min=2, help="Rows of a random chunk.")] = 2000,
@@ -195,6 +206,7 @@ def fit(
     estimator.set_params(store=model, verbose=0 if quiet else 1)
     # Before a cluster is started for nothing.
     estimator._validate_params()
+    check_store(model)
     started = time.perf_counter()
     with cluster.open_client(where) as client:
         estimator.set_params(client=client).fit(data)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from daskls.cli.inputs import check_exists
+from daskls.cli.inputs import check_exists, expand
 from daskls.cli.tables import (
     format_nbytes,
     format_number,
@@ -26,7 +26,7 @@ SAMPLING = ("local-sampling", "cglq")
 
 
 def info(
-    path: Annotated[str, typer.Argument(help="A model or a data set.")],
+    path: Annotated[str, typer.Argument(callback=expand, help="A model or a data set.")],
 ) -> None:
     """Show what a model or a data set on disk is."""
     check_exists(path, "model or data set")

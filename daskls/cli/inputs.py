@@ -2,11 +2,33 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
-__all__ = ["check_exists", "open_data", "parse_class_weight", "parse_counts", "parse_values"]
+__all__ = [
+    "check_exists",
+    "check_store",
+    "expand",
+    "expand_folder",
+    "open_data",
+    "parse_class_weight",
+    "parse_counts",
+    "parse_values",
+]
+
+
+def expand(path: str) -> str:
+    """Return a path with its ~ replaced, which a shell does at the beginning of a word only."""
+    from daskls.store.files import expand_path
+
+    return expand_path(path)
+
+
+def expand_folder(path: Path) -> Path:
+    """Return a folder with its ~ replaced."""
+    return path.expanduser()
 
 
 def check_exists(path: str, what: str) -> None:
@@ -18,6 +40,19 @@ def check_exists(path: str, what: str) -> None:
     """
     if "://" not in path and not os.path.lexists(path):
         raise typer.BadParameter(f"there is no {what} at {path!r}: the path does not exist")
+
+
+def check_store(path: str) -> None:
+    """Refuse a model's folder that holds something else, or cannot be one.
+
+    Raises
+    ------
+    StoreError
+    """
+    from daskls.graph.identity import check_free
+    from daskls.store.files import local_path
+
+    check_free(local_path(path, what="model"))
 
 
 def open_data(path: str, what: str = "data set") -> Any:

@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.inputs import check_exists
+from daskls.cli.inputs import check_exists, expand
 
 __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="The model.")],
-    x: Annotated[str, typer.Argument(metavar="X", help="Data set or Zarr array of rows.")],
-    out: Annotated[str, typer.Argument(help="Zarr array to write; must not exist.")],
+    model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
+    x: Annotated[
+        str, typer.Argument(metavar="X", callback=expand, help="Data set or Zarr array of rows.")
+    ],
+    out: Annotated[
+        str, typer.Argument(callback=expand, help="Zarr array to write; must not exist.")
+    ],
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,

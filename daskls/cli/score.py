@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.inputs import check_exists, open_data
+from daskls.cli.inputs import check_exists, expand, open_data
 from daskls.cli.tables import format_number, format_share, print_pairs, print_table
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ __all__ = ["measure", "score"]
 
 
 def score(
-    model: Annotated[str, typer.Argument(help="The model.")],
-    data: Annotated[str, typer.Argument(help="Data set with labels.")],
+    model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
+    data: Annotated[str, typer.Argument(callback=expand, help="Data set with labels.")],
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,

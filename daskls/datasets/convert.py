@@ -16,7 +16,7 @@ from daskls.datasets.readers.parquet import open_parquet
 from daskls.datasets.readers.svmlight import open_svmlight
 from daskls.errors import DataError, ParameterError
 from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter, check_target
-from daskls.store.files import disk_errors
+from daskls.store.files import disk_errors, local_path
 
 __all__ = ["READERS", "convert"]
 
@@ -90,7 +90,7 @@ def convert(
     path, reader = _find_reader(source)
     _check_options(path, split, n_features)
     check_target(target, overwrite)
-    scratch = Path(target).resolve().parent
+    scratch = local_path(target, what="target").resolve().parent
     with disk_errors(scratch, WRITE_AGAIN):
         scratch.mkdir(parents=True, exist_ok=True)
     wanted = None if dtype is None else np.dtype(dtype)
@@ -137,7 +137,7 @@ def _copy_rows(
 
 def _find_reader(source: str | os.PathLike[str]) -> tuple[Path, Reader]:
     """The reader for a file's suffix."""
-    path = Path(source)
+    path = Path(source).expanduser()
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise DataError(f"Cannot read {path}: the suffix must be one of {', '.join(READERS)}.")

@@ -51,15 +51,16 @@ def load_real(name: str) -> RealData:
     ------
     DataError : when DASKLS_DATA is not set, or the file is missing or holds other arrays.
     """
-    folder = os.environ.get("DASKLS_DATA")
-    if not folder:
+    given = os.environ.get("DASKLS_DATA")
+    if not given:
         raise DataError(
             f"Cannot load {name!r}: the environment variable DASKLS_DATA is not set; set it to a "
             "folder of <name>.npz files with arrays X, y or X_train, y_train, X_test, y_test."
         )
-    path = Path(folder) / f"{name}.npz"
+    folder = Path(given).expanduser()
+    path = folder / f"{name}.npz"
     if not path.is_file():
-        names = ", ".join(sorted(p.stem for p in Path(folder).glob("*.npz"))) or "none"
+        names = ", ".join(sorted(p.stem for p in folder.glob("*.npz"))) or "none"
         raise DataError(f"No file {path}; set DASKLS_DATA to its folder. Found there: {names}.")
     with np.load(path, allow_pickle=False) as arrays:
         wanted = ("X", "y") if "X" in arrays else ("X_train", "y_train", "X_test", "y_test")

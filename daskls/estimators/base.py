@@ -14,14 +14,21 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, NonConvergenceWarning, ParameterError
+from daskls.estimators.columns import check_names, feature_names, keep_names
 from daskls.estimators.console import progress_bars
-from daskls.estimators.inputs import check_input, check_rows, is_in_memory
-from daskls.estimators.names import check_names, feature_names, keep_names
+from daskls.estimators.inputs import (
+    check_class_weight,
+    check_input,
+    check_rows,
+    check_same_kind,
+    is_in_memory,
+)
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
 from daskls.graph.cluster import compute
 from daskls.graph.identity import FitRequest
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
-from daskls.graph.rows import open_blocks, open_rows
+from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows
+from daskls.graph.scan import name_codes
 from daskls.records import FloatArray
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader, open_model
@@ -53,6 +60,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
     client: Any
     store: Any
     verbose: int
+    class_weight: Any = None
     _handle: ModelHandle
 
     def __sklearn_tags__(self) -> Tags:
@@ -73,6 +81,11 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         if isinstance(state.get("_handle"), bytes):
             state = {**state, "_handle": extract_model(state["_handle"])}
         super().__setstate__(state)
+
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, as far as they can be judged without the data."""
+        super()._validate_params()
+        check_class_weight(self.class_weight)
 
     def _adopt(self, handle: ModelHandle) -> Self:
         """Take a finished model as the fitted state."""
@@ -202,17 +215,31 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         check_names(self, X)
         return self._answer(X, None)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on X and y.
 
         Parameters
         ----------
-        X : array (n, d), as for `predict`
-        y : array (n,)
+        X : array (n, d), as for `predict`, or the path of a data set
+        y : array (n,), of any of these kinds; None if X is the path of a data set
         sample_weight : array (n,), or None
+
+        Raises
+        ------
+        DataError : as `predict`; no y, no rows, or numbers where the model's classes are text
         """
-        labels, y, weight = compute([self.predict(X), y, sample_weight], self.client)
-        return float(accuracy_score(np.asarray(y), labels, sample_weight=weight))
+        check_is_fitted(self)
+        y, classes = find_labels(X, y)
+        columns = [
+            values if values is None or is_in_memory(values) else open_column(values, name)
+            for name, values in (("y", y), ("sample_weight", sample_weight))
+        ]
+        labels, y, weight = compute([self.predict(X), *columns], self.client)
+        if not len(labels):
+            raise DataError("X has no rows, so that there is nothing to score. Pass at least one.")
+        y = name_codes(np.asarray(y), classes)
+        check_same_kind(y, self.classes_)
+        return float(accuracy_score(y, labels, sample_weight=weight))
 
     def indecision(self, X: Any, eps: float | Sequence[float] = 0.1) -> Any:
         """Return the share of rows whose decision value is nearer to 0 than ``eps``.

@@ -42,6 +42,11 @@ class CellClassifier(LocalClassifier):
         """Return how rows are cut: what `FitRequest` wants of it."""
         raise NotImplementedError
 
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, and grids of what is no number."""
+        super()._validate_params()
+        self._solver()
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cut the rows into cells, train one SVM a cell, keep a handle on the models.
 
@@ -71,8 +76,19 @@ class CellClassifier(LocalClassifier):
 
     def _request(self) -> FitRequest:
         """Return the parameters as the graph takes them."""
+        return FitRequest(
+            estimator=type(self).__name__,
+            params=saved_params(self),
+            spec=self._solver(),
+            seed=draw_seed(self.get_params(deep=False)["random_state"]),
+            class_weight=self.class_weight,
+            **self._cut(),
+        )
+
+    def _solver(self) -> SolverSpec:
+        """Return what each cell is trained with."""
         params = self.get_params(deep=False)
-        spec = SolverSpec(
+        return SolverSpec(
             kernel=params["kernel"],
             C=candidates("C", params["C"]),
             gamma=candidates("gamma", params["gamma"]),
@@ -83,12 +99,4 @@ class CellClassifier(LocalClassifier):
             refit=params["refit"],
             search=params["search"],
             fit_intercept=bool(params["fit_intercept"]),
-        )
-        return FitRequest(
-            estimator=type(self).__name__,
-            params=saved_params(self),
-            spec=spec,
-            seed=draw_seed(params["random_state"]),
-            class_weight=params["class_weight"],
-            **self._cut(),
         )

@@ -18,12 +18,15 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 
 from daskls.errors import DataError, ParameterError
+from daskls.estimators.columns import check_columns
 from daskls.records import LARGEST, SMALLEST, FloatArray
 
 __all__ = [
     "candidates",
+    "check_class_weight",
     "check_input",
     "check_rows",
+    "check_same_kind",
     "draw_seed",
     "flat",
     "is_in_memory",
@@ -71,6 +74,21 @@ def flat(name: str, value: Any, dtype: type | None = None) -> FloatArray:
     if values.ndim > 1:
         raise ParameterError(f"{name} is {value!r}; give a number, or a flat list of numbers.")
     return values
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse weights of classes that are no positive numbers.
+
+    Raises
+    ------
+    ParameterError
+    """
+    for label, value in class_weight.items() if isinstance(class_weight, dict) else ():
+        if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
+            raise ParameterError(
+                f"class_weight of {label!r} is {value!r}; it must be a number from {SMALLEST:g} to "
+                f"{LARGEST:g}. Leave rows that should not count out, or give them sample_weight 0."
+            )
 
 
 def draw_seed(random_state: Any) -> int | None:
@@ -121,7 +139,13 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> FloatArray
     """Return rows in memory as an array, as scikit-learn checks them; the estimator stays as it is.
 
     Values are checked for NaN and infinity where they are read, so that the error names the row.
+
+    Raises
+    ------
+    DataError : a DataFrame with columns of text, categories or dates, which it names
+    ValueError : scikit-learn's, for what is no array of numbers with rows and features
     """
+    check_columns(X)
     rows: FloatArray = check_array(
         X,
         ensure_all_finite=False,
@@ -149,6 +173,26 @@ def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
     if sample_weight is not None and is_in_memory(sample_weight):
         sample_weight = np.asarray(sample_weight, np.float64)
     return X, y, sample_weight
+
+
+def check_same_kind(y: FloatArray, classes: FloatArray) -> None:
+    """Refuse to compare text with numbers.
+
+    Raises
+    ------
+    DataError
+    """
+    if len(y) and _is_text(y) != _is_text(classes):
+        first = y[:1].tolist()[0]
+        raise DataError(
+            f"y holds {first!r}, but the model's classes are {classes.tolist()}: none is in both. "
+            "Score on labels of the kind that it was trained on."
+        )
+
+
+def _is_text(labels: FloatArray) -> bool:
+    """Whether labels are text."""
+    return labels.dtype.kind in "OUT"
 
 
 def _check_labels(y: Any) -> None:

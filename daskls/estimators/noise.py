@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
 from daskls.estimators.base import SharesClient
+from daskls.estimators.columns import check_names, keep_names
 from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input, is_in_memory
 from daskls.estimators.knn import KNNSVC
-from daskls.estimators.names import check_names, keep_names
 from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,

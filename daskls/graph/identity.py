@@ -30,7 +30,7 @@ class FitRequest:
     cell_size : int
     n_partitions : int
     seed : int, or None to draw one (a store that has begun keeps its own)
-    class_weight : dict label -> what should be a number, "balanced", or None
+    class_weight : dict label -> number, "balanced", or None
     method : dict. JSON values: what the method adds to the parameters above.
     n_cells : int, or None. Where given, ``cell_size`` is a cell's share of the rows that count.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
@@ -43,7 +43,7 @@ class FitRequest:
     cell_size: int
     n_partitions: int
     seed: int | None
-    class_weight: dict[Any, Any] | str | None
+    class_weight: dict[Any, float] | str | None
     method: dict[str, Any] = field(default_factory=dict)
     n_cells: int | None = None
     sample_remedy: str = ""

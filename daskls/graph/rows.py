@@ -20,7 +20,15 @@ from daskls.errors import DasklsError, DataError, StoreError
 from daskls.records import FloatArray
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
 
-__all__ = ["BlockRows", "check_array_expr", "merge_chunks", "open_blocks", "open_rows"]
+__all__ = [
+    "BlockRows",
+    "check_array_expr",
+    "find_labels",
+    "merge_chunks",
+    "open_blocks",
+    "open_column",
+    "open_rows",
+]
 
 # Blocks are merged up to about this size: small enough for any worker, large enough that a
 # bundle's run in a block is worth a read.
@@ -190,6 +198,23 @@ def _known_chunks(array: da.Array) -> da.Array:
     return array.compute_chunk_sizes() if unknown else array
 
 
+def find_labels(X: Any, y: Any) -> tuple[Any, FloatArray | None]:
+    """Return y, or that of the data set that X is the path of; and the labels of its codes.
+
+    Raises
+    ------
+    DataError : no y
+    """
+    if y is not None:
+        return y, None
+    dataset = find_dataset(X)
+    if dataset is None:
+        raise DataError("y is None, and X is no data set that holds one. Pass y.")
+    if dataset.y is None:
+        raise DataError(f"The data set {dataset.path} has no y; pass one.")
+    return dataset.y, np.asarray(dataset.classes) if dataset.classes is not None else None
+
+
 @contextmanager
 def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[BlockRows]:
     """Align X, y and weights in blocks; what was in memory is on disk while the context lasts.
@@ -210,17 +235,7 @@ def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[Blo
     DataError : lengths that differ, fewer than two rows, no y
     """
     check_array_expr()
-    dataset = find_dataset(X)
-    classes = None
-    if dataset is not None:
-        X = dataset.X
-        if y is None:
-            if dataset.y is None:
-                raise DataError(f"The data set {dataset.path} has no y; pass one.")
-            y = dataset.y
-            classes = np.asarray(dataset.classes) if dataset.classes is not None else None
-    if y is None:
-        raise DataError("y is None, and X is no data set that holds one. Pass y.")
+    y, classes = find_labels(X, y)
     if isinstance(y, np.ndarray):
         _check_precision(y.dtype, "y")
         classes, y = np.unique(y, return_inverse=True)
@@ -260,14 +275,20 @@ def _to_disk(values: Any, path: Path) -> Any:
     return save_array(path, values, max(BLOCK_NBYTES // row_nbytes, 1)).path
 
 
-def _column(
-    values: Any, name: str, n: int, chunks: tuple[int, ...], scratch: Path
-) -> da.Array | None:
-    """Return y or the weights as a Dask array (n, 1) in the blocks of X."""
-    if values is None:
-        return None
+def open_column(source: Any, name: str) -> da.Array:
+    """Return y or the weights as a Dask array (n,).
+
+    Parameters
+    ----------
+    source : Dask array, Zarr array, or path of one: (n,) or (n, 1)
+    name : str. What to call it in errors.
+
+    Raises
+    ------
+    DataError : wrong number of dimensions, or floats that no store holds
+    """
     try:
-        column = _known_chunks(_open(_to_disk(values, scratch / name), name, BLOCK_NBYTES))
+        column = _known_chunks(_open(source, name, BLOCK_NBYTES))
     except StoreError as error:
         raise StoreError(f"{name} was taken for a path: {error}") from error
     _check_precision(column.dtype, name)
@@ -275,6 +296,16 @@ def _column(
         column = column[:, 0]
     if column.ndim != 1:
         raise DataError(f"{name} must have 1 dimension, got shape {tuple(column.shape)}.")
+    return column
+
+
+def _column(
+    values: Any, name: str, n: int, chunks: tuple[int, ...], scratch: Path
+) -> da.Array | None:
+    """Return y or the weights as a Dask array (n, 1) in the blocks of X."""
+    if values is None:
+        return None
+    column = open_column(_to_disk(values, scratch / name), name)
     if column.shape[0] != n:
         raise DataError(
             f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "

@@ -15,6 +15,7 @@ __all__ = [
     "LabelScan",
     "block_checksum",
     "name_classes",
+    "name_codes",
     "scan_block",
     "scan_labels",
     "take_kept",
@@ -137,15 +138,25 @@ def name_classes(rows: BlockRows, labels: FloatArray) -> FloatArray:
     ------
     DataError : when y holds a code that the data set has no class for
     """
-    if rows.classes is None:
-        return labels
-    foreign = [c for c in labels.tolist() if c not in range(len(rows.classes))]
+    return name_codes(labels, rows.classes)
+
+
+def name_codes(codes: FloatArray, classes: FloatArray | None) -> FloatArray:
+    """Return the label of each class code of a data set; without classes y holds labels itself.
+
+    Raises
+    ------
+    DataError : a code that the data set has no class for
+    """
+    if classes is None:
+        return codes
+    foreign = [c for c in np.unique(codes).tolist() if c not in range(len(classes))]
     if foreign:
         raise DataError(
-            f"y holds the class code {foreign[0]!r}, but the data set names {len(rows.classes)} "
-            f"classes, of codes 0 to {len(rows.classes) - 1}. Write y or the classes again."
+            f"y holds the class code {foreign[0]!r}, but the data set names {len(classes)} "
+            f"classes, of codes 0 to {len(classes) - 1}. Write y or the classes again."
         )
-    named: FloatArray = rows.classes[labels]
+    named: FloatArray = classes[codes.astype(np.int64)]
     return named
 
 

@@ -15,7 +15,7 @@ from zarr.storage import LocalStore
 from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
-from daskls.store.files import disk_errors
+from daskls.store.files import disk_errors, expand_path
 
 PREDICT_AGAIN = "predict again"
 
@@ -80,7 +80,7 @@ def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
 
 def shared_path(source: str | os.PathLike[str]) -> str:
     """Return a URL as it is and a path made absolute: workers may stand in other folders."""
-    path = os.fspath(source)
+    path = expand_path(source)
     return path if "://" in path else os.path.abspath(path)
 
 

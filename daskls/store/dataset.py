@@ -18,7 +18,7 @@ import zarr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.store.files import disk_errors
+from daskls.store.files import disk_errors, expand_path
 
 __all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
 
@@ -94,7 +94,7 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     StoreError : when nothing is there, when it is no daskls data set, when its writing was never
         finished, when its arrays are missing or do not match, or when a newer daskls wrote it.
     """
-    where = os.fspath(path)
+    where = expand_path(path)
     group = _open_group(where)
     attributes = dict(group.attrs)
     _check_attributes(where, attributes)
@@ -207,7 +207,7 @@ class DatasetWriter:
         chunk_rows: int | None = None,
         overwrite: bool = False,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = expand_path(path)
         self.n_rows = 0
         self._dtype = np.dtype(dtype)
         self._y_dtype = np.dtype(y_dtype)
@@ -387,7 +387,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
     StoreError : when `path` is a URL, holds a data set and `overwrite` is false, or holds
         anything that daskls did not write as a data set.
     """
-    where = os.fspath(path)
+    where = expand_path(path)
     if "://" in where:
         raise StoreError(f"Cannot write to the URL {where!r}; write to a local folder and copy it.")
     if not os.path.lexists(where):

@@ -19,6 +19,7 @@ from daskls.records import FloatArray
 __all__ = [
     "GO_ON",
     "disk_errors",
+    "expand_path",
     "local_path",
     "make_folders",
     "open_numpy",
@@ -26,6 +27,15 @@ __all__ = [
     "replace_file",
     "replace_folder",
 ]
+
+
+def expand_path(location: str | os.PathLike[str]) -> str:
+    """Return a path with its ~ replaced and ``file://`` taken off; another URL as it is.
+
+    A shell replaces ~ at the beginning of a word only, Python nowhere.
+    """
+    text = os.fspath(location).removeprefix("file://")
+    return text if "://" in text else os.path.expanduser(text)
 
 
 def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path:
@@ -36,10 +46,8 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
     StoreError : for a URL of another kind. The exchange needs positioned reads and atomic
         renames, which a local or a shared file system has and an object store has not.
     """
-    text = os.fspath(location)
-    if text.startswith("file://"):
-        text = text.removeprefix("file://")
-    elif "://" in text:
+    text = expand_path(location)
+    if "://" in text:
         raise StoreError(
             f"The {what} {text!r} is a URL; daskls writes to a local or shared file system only. "
             "Give a path that the client and all workers share."

@@ -19,7 +19,7 @@ class TemporaryFolder:
     """
 
     def __init__(self, parent: str | None = None) -> None:
-        where = Path(tempfile.gettempdir() if parent is None else parent)
+        where = Path(tempfile.gettempdir() if parent is None else parent).expanduser()
         with disk_errors(where, "set it as Dask's temporary-directory, or fit with store="):
             where.mkdir(parents=True, exist_ok=True)
             self.path = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()

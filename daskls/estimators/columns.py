@@ -1,7 +1,10 @@
-"""Columns by name: of DataFrames and of data sets, kept with a model and compared as in sklearn."""
+"""Columns of DataFrames and of data sets: their names, kept with a model, and their kinds."""
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Number
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -9,10 +12,13 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.store.arrays import find_dataset
 
-__all__ = ["check_names", "feature_names", "keep_names"]
+__all__ = ["check_columns", "check_names", "feature_names", "keep_names"]
 
 # Names of each kind that an error shows.
 MAX_SHOWN = 5
+NUMBERS = (Number, np.bool_, NoneType)
+# How pandas, Arrow and Polars write the kinds of columns that hold numbers.
+NUMERIC = re.compile(r"(u?int\d+|float\d*|double|half_?float|bool|sparse\[|decimal)", re.IGNORECASE)
 
 
 def feature_names(X: Any) -> list[str] | None:
@@ -58,6 +64,51 @@ def check_names(estimator: Any, X: Any) -> None:
         _warn(f"X does not have valid feature names, but {name} was fitted with feature names")
     elif fitted is not None and given is not None and list(fitted) != given:
         raise DataError(_difference(list(fitted), given))
+
+
+def check_columns(X: Any) -> None:
+    """Refuse a DataFrame with columns that hold no numbers, naming them.
+
+    Raises
+    ------
+    DataError : with the name of each such column, and what it holds
+    """
+    bad = [f"{name!r} ({held})" for name, held in _kinds(X) if held is not None]
+    if bad:
+        more = f" and {len(bad) - MAX_SHOWN} more" if len(bad) > MAX_SHOWN else ""
+        raise DataError(
+            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. Encode them "
+            "as numbers, for example with scikit-learn's OneHotEncoder and dates as days since a "
+            "fixed one, or leave them out."
+        )
+
+
+def _kinds(X: Any) -> Iterable[tuple[Any, str | None]]:
+    """Yield each column's name, and what it holds if that is no number."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        for i, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+            is_object = getattr(kind, "kind", "") == "O" and str(kind) == "object"
+            yield name, _first_other(X.iloc[:, i]) if is_object else _not_numeric(kind)
+    elif hasattr(X, "column_names") or hasattr(X, "columns"):
+        names = getattr(X, "column_names", None) or X.columns
+        kinds = X.schema.types if hasattr(X, "schema") and hasattr(X.schema, "types") else X.dtypes
+        yield from ((name, _not_numeric(kind)) for name, kind in zip(names, kinds, strict=True))
+
+
+def _not_numeric(kind: Any) -> str | None:
+    """Return a column's kind if it holds no numbers."""
+    return None if NUMERIC.match(str(kind)) else str(kind)
+
+
+def _first_other(column: Any) -> str | None:
+    """Return the first value of a column of objects that is neither a number nor missing."""
+    values = column.to_numpy()
+    # The types first: there are few of them, and they are found without a loop over the rows.
+    others = tuple(t for t in set(map(type, values)) if not issubclass(t, NUMBERS))
+    if not others:
+        return None
+    row = next(i for i, value in enumerate(values) if isinstance(value, others))
+    return f"{values[row]!r} in row {row}"
 
 
 def keep_names(estimator: Any, names: Sequence[str] | None) -> None:

@@ -1,0 +1,223 @@
+"""What fit, predict and score take: paths with ~, data sets, DataFrames; what they say no to."""
+
+import warnings
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import zarr
+from sklearn.metrics import accuracy_score
+from support import assert_same_model, checkers, small_svc
+
+import daskls
+from daskls import KNNSVC, DataError, FalkNoiseFilter, ParameterError, RandomChunkSVC, VoronoiSVC
+from daskls.datasets import convert, load_real, write
+from daskls.store.dataset import DatasetWriter, open_dataset
+
+N = 300
+X, Y = checkers(N)
+LABELS = np.array(["left", "right"])[Y]
+
+
+def write_dataset(path, y=Y, **options):
+    with DatasetWriter(path, 2, "f8", chunk_rows=90, **options) as writer:
+        writer.append(X, y)
+    return path
+
+
+# Scores
+
+
+def test_score_on_the_path_of_a_data_set(tmp_path):
+    model = small_svc().fit(X, LABELS)
+    wrong = LABELS.copy()
+    wrong[:60] = np.where(wrong[:60] == "left", "right", "left")
+    codes = (wrong == "right").astype("i4")
+    path = write_dataset(tmp_path / "data.zarr", codes, classes=["left", "right"])
+    weights = np.linspace(0, 1, N)
+    for rows in (path, str(path)):
+        assert model.score(rows) == accuracy_score(wrong, model.predict(X))
+        expected = accuracy_score(wrong, model.predict(X), sample_weight=weights)
+        for kind in (weights, da.from_array(weights, chunks=100)):
+            assert model.score(rows, sample_weight=kind) == expected
+    # A given y goes before the data set's own.
+    assert model.score(path, LABELS) == accuracy_score(LABELS, model.predict(X))
+    assert model.score(path, da.from_array(LABELS, chunks=70)) == model.score(X, LABELS)
+
+
+def test_score_with_labels_that_have_no_classes(tmp_path):
+    model = small_svc().fit(X, Y)
+    assert model.score(write_dataset(tmp_path / "a.zarr")) == model.score(X, Y)
+    zarr.save_array(tmp_path / "y", Y)
+    assert model.score(X, zarr.open_array(tmp_path / "y")) == model.score(X, Y)
+    assert model.score(X, str(tmp_path / "y")) == model.score(X, Y)
+
+
+def test_what_cannot_be_scored(tmp_path):
+    model = small_svc().fit(X, Y)
+    unlabeled = tmp_path / "unlabeled.zarr"
+    with DatasetWriter(unlabeled, 2, "f8", with_y=False) as writer:
+        writer.append(X)
+    with pytest.raises(DataError, match=r"unlabeled\.zarr has no y; pass one"):
+        model.score(unlabeled)
+    for rows in (X, da.from_array(X, chunks=100)):
+        with pytest.raises(DataError, match=r"y is None.*Pass y"):
+            model.score(rows)
+    with pytest.raises(DataError, match=r"y holds 'left', but the model's classes are \[0, 1\]"):
+        model.score(X, LABELS)
+    path = write_dataset(tmp_path / "named.zarr", classes=["left", "right"])
+    with pytest.raises(DataError, match=r"y holds '(left|right)', but the model's classes are"):
+        model.score(path)
+    path = write_dataset(tmp_path / "codes.zarr", Y + 1)
+    attributes = zarr.open_group(path, mode="r+").attrs
+    attributes["classes"] = [0, 1]
+    with pytest.raises(DataError, match=r"class code 2, but the data set names 2 classes"):
+        model.score(path)
+    with pytest.raises(DataError, match=r"no rows.*nothing to score"):
+        model.score(da.empty((0, 2)), np.empty(0, int))
+
+
+# DataFrames
+
+
+FRAME = pd.DataFrame(
+    {
+        "width": X[:, 0],
+        "flag": X[:, 1] > 0.5,
+        "count": pd.array(np.arange(N), dtype="Int64"),
+        "color": np.array(["red", "blue"])[Y],
+        "size": pd.Categorical(np.array(["S", "M"])[Y]),
+        "number": pd.Categorical(Y),
+        "day": pd.date_range("2020-01-01", periods=N),
+        "mixed": [*[1.5] * 7, "seven", *[2] * (N - 8)],
+        "numeral": ["12"] * N,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "held"),
+    [
+        ("color", "(str|object)"),
+        ("size", "category"),
+        ("number", "category"),
+        ("day", r"datetime64\[\w+\]"),
+        ("mixed", "'seven' in row 7"),
+        ("numeral", "(str|object)"),
+    ],
+)
+def test_columns_that_are_no_numbers_are_named(column, held):
+    numbers, others = FRAME[["width", "flag"]], FRAME[["width", column]]
+    message = rf"not numeric: '{column}' \({held}\)\. Encode them as numbers.*OneHotEncoder"
+    model = small_svc().fit(numbers.to_numpy(), Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for call in (
+            lambda: small_svc().fit(others, Y),
+            lambda: model.predict(others),
+            lambda: model.decision_function(others),
+            lambda: FalkNoiseFilter(30).fit(others, Y),
+        ):
+            with pytest.raises(DataError, match=message):
+                call()
+
+
+def test_all_columns_that_are_no_numbers_are_named_at_once():
+    with pytest.raises(DataError, match=r"'color' .*, 'size' .*, 'number' .*'mixed'.* and 1 more"):
+        small_svc().fit(FRAME, Y)
+    table = pa.table(FRAME[["width", "color", "day"]])
+    with pytest.raises(DataError, match=r"numeric: 'color' \(.*\), 'day' \(timestamp.*\)\. Enc"):
+        small_svc().fit(table, Y)
+
+
+def test_columns_of_numbers_of_any_kind():
+    objects = FRAME.assign(width=FRAME["width"].astype(object))
+    plain = small_svc().fit(FRAME[["width", "flag", "count"]].to_numpy(float), Y)
+    for frame in (FRAME, objects, pa.table(FRAME.drop(columns="mixed"))):
+        numbers = frame.select if isinstance(frame, pa.Table) else frame.__getitem__
+        model = small_svc().fit(numbers(["width", "flag", "count"]), Y)
+        np.testing.assert_array_equal(
+            model.decision_function(numbers(["width", "flag", "count"])),
+            plain.decision_function(FRAME[["width", "flag", "count"]].to_numpy(float)),
+        )
+
+
+# Paths
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Return a home folder, and stand somewhere else."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    yield tmp_path / "home"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_the_home_folder_in_every_path(home):
+    np.savetxt(home / "rows.csv", np.column_stack([X, Y]), delimiter=",")
+    convert("~/rows.csv", "~/data.zarr", dtype="f8")
+    write("checkerboard", "~/board.zarr", 10)
+    assert open_dataset("~/board.zarr").n_rows == 10
+    zarr.save_array(home / "X", X)
+    zarr.save_array(home / "y", Y)
+    zarr.save_array(home / "w", np.ones(N))
+    expected = small_svc().fit(X, Y)
+    assert_same_model(small_svc(store="~/one").fit("~/X", "~/y"), expected)
+    model = small_svc(store="~/two").fit("~/data.zarr", sample_weight="~/w")
+    assert model.score("~/data.zarr") == expected.score(X, Y)
+    assert model.score("~/X", "~/y", sample_weight="~/w") == expected.score(X, Y)
+    model.save("~/three")
+    assert_same_model(daskls.load("~/three"), home / "two")
+    model.predict_to_zarr("~/X", "~/labels")
+    np.testing.assert_array_equal(zarr.open_array(home / "labels")[:], expected.predict(X))
+    noise = FalkNoiseFilter(30, C=1.0, gamma=1.0, random_state=0).fit("~/data.zarr")
+    assert noise.clean_dataset("~/data.zarr", "~/clean.zarr").n_rows == noise.keep_.compute().sum()
+    assert {p.name for p in home.iterdir()} == {
+        *("rows.csv", "data.zarr", "board.zarr", "X", "y", "w"),
+        *("one", "two", "three", "labels", "clean.zarr"),
+    }
+
+
+def test_the_home_folder_in_settings(home, monkeypatch):
+    np.savez(home / "tiny.npz", X=X, y=Y)
+    monkeypatch.setenv("DASKLS_DATA", "~")
+    np.testing.assert_array_equal(load_real("tiny").X, X)
+    import dask
+
+    with dask.config.set({"temporary-directory": "~/scratch"}):
+        model = small_svc().fit(X, Y)
+    assert (home / "scratch") in list(daskls_path(model).parents)
+
+
+def daskls_path(model):
+    return model._reader.path
+
+
+def test_a_file_url_is_a_path(tmp_path):
+    zarr.save_array(tmp_path / "X", X)
+    model = small_svc().fit(f"file://{tmp_path}/X", Y)
+    np.testing.assert_array_equal(model.predict(f"file://{tmp_path}/X").compute(), model.predict(X))
+
+
+# Parameters, before anything is begun
+
+
+@pytest.mark.parametrize("estimator", [VoronoiSVC(), RandomChunkSVC(), KNNSVC()])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"C": [1.0, -2.0]}, "C holds -2; every value must be positive"),
+        ({"C": []}, "C is an empty grid"),
+        ({"gamma": [1e39]}, r"gamma holds 1e\+39"),
+        ({"class_weight": {0: -1.0}}, "class_weight of 0 is -1.0; it must be a number"),
+    ],
+)
+def test_parameters_are_refused_before_the_data_are_read(estimator, params, message, tmp_path):
+    with pytest.raises(ParameterError, match=message):
+        type(estimator)(**params, store=tmp_path / "m").fit("nowhere.zarr")
+    assert not (tmp_path / "m").exists()

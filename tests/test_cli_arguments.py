@@ -1,0 +1,112 @@
+"""Arguments of the command line: what is refused before anything starts, and paths with ~."""
+
+import json
+
+import numpy as np
+import pytest
+import zarr
+from typer.testing import CliRunner
+
+import daskls
+from daskls.cli import app
+from daskls.datasets import write
+
+HERE = ("--workers", "0", "--quiet")
+SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20")
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def data(tmp_path):
+    write("checkerboard", tmp_path / "data.zarr", 600, chunk_rows=250)
+    return tmp_path / "data.zarr"
+
+
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """Fail where a cluster is started."""
+
+    def fail(*args, **kwargs):
+        raise AssertionError("a cluster was started")
+
+    monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
+
+
+@pytest.mark.parametrize("args", [(), ("--debug",)])
+def test_bare_it_prints_its_help(args):
+    result = run(*args)
+    assert result.stdout == run("--help").stdout
+    assert "Usage: " in result.stdout
+    assert "convert" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--C", "1,-2"), "C holds -2; every value must be positive"),
+        (("--gamma", "1e39"), "gamma holds 1e+39"),
+        (("--tol", "0"), "'tol' parameter"),
+        (("--class-weight", "1=-3"), "class_weight of 1 is -3.0; it must be a number"),
+        (("--class-weight", "1=nan"), "class_weight of 1 is nan; it must be a number"),
+        (("--method", "chunks", "--C", "0"), "'C' parameter"),
+        (("--method", "l3", "--C", "1e39"), "C holds 1e+39"),
+        (("--method", "falk", "--n-neighbors", "0"), "n_neighbors"),
+        (("--method", "cglq", "--C", "1,2"), "C has 2 candidates; give one value"),
+    ],
+)
+def test_parameters_are_checked_before_a_cluster_starts(options, message, data, no_cluster):
+    result = run("fit", data, data.parent / "model", *options, code=2)
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (data.parent / "model").exists()
+
+
+def test_a_folder_that_is_no_model_is_refused_before_a_cluster_starts(data, no_cluster):
+    (data.parent / "mine").mkdir()
+    (data.parent / "mine" / "thesis.tex").write_text("")
+    for place in ("mine", "mine/thesis.tex", "data.zarr"):
+        result = run("fit", data, data.parent / place, code=1)
+        assert "no model" in result.stderr or "not a daskls model" in result.stderr
+
+
+def test_the_filters_parameters_are_checked_before_a_cluster_starts(data, no_cluster):
+    args = ("denoise", data, data.parent / "clean", "--gamma", "-1")
+    assert "'gamma' parameter" in run(*args, code=2).stderr
+
+
+def test_the_home_folder_in_every_path(tmp_path, monkeypatch):
+    """A shell leaves ~ inside a word, as after an equals sign, to the program."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home, elsewhere):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(elsewhere)
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 2))
+    np.savetxt(home / "rows.csv", np.column_stack([X, X[:, 0] > 0.5]), delimiter=",")
+    run("convert", "~/rows.csv", "~/data.zarr", "--dtype", "float64", "--quiet")
+    run("fit", "~/data.zarr", "~/model", *SMALL, "--random-state", 0, *HERE)
+    measures = json.loads(run("score", "~/model", "~/data.zarr", "--json", *HERE).stdout)
+    assert measures["accuracy"] > 0.9
+    run("predict", "~/model", "~/data.zarr", "~/labels", *HERE)
+    expected = daskls.load(home / "model").predict(X)
+    np.testing.assert_array_equal(zarr.open_array(home / "labels")[:], expected)
+    for path in ("~/model", "~/data.zarr"):
+        assert "rows" in run("info", path).stdout
+    run("denoise", "~/data.zarr", "~/clean", "--n-neighbors", 30, "--random-state", 0, *HERE)
+    made = {"rows.csv", "data.zarr", "model", "labels", "clean"}
+    assert {path.name for path in home.iterdir()} == made
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_the_demo_in_the_home_folder(tmp_path, monkeypatch, no_cluster):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "demo" / "train.zarr").mkdir(parents=True)
+    message = f"{tmp_path}/demo/train.zarr' exists and is not a daskls data set"
+    assert message in run("demo", "--output=~/demo", "--quiet", code=1).stderr
