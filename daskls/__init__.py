@@ -7,6 +7,7 @@ from daskls._version import __version__
 
 if TYPE_CHECKING:
     from daskls.errors import (
+        ClusterError,
         DasklsError,
         DataError,
         MemoryPlanError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KNNSVC",
+    "ClusterError",
     "DasklsError",
     "DataError",
     "FalkNoiseFilter",
@@ -59,6 +61,7 @@ _HOMES = {
     "load": "daskls.estimators.load",
     **dict.fromkeys(
         (
+            "ClusterError",
             "DasklsError",
             "DataError",
             "MemoryPlanError",

@@ -1,6 +1,7 @@
 """Every error that daskls raises on purpose. Each message says: what, got, limit, remedy."""
 
 __all__ = [
+    "ClusterError",
     "DasklsError",
     "DataError",
     "MemoryPlanError",
@@ -28,6 +29,10 @@ class MemoryPlanError(DasklsError, MemoryError):
 
 class StoreError(DasklsError):
     """A store is missing, incomplete, foreign, from a newer format, or out of space."""
+
+
+class ClusterError(DasklsError):
+    """The cluster was lost, closed or restarted, or did nothing for too long; call it again."""
 
 
 class NonConvergenceWarning(UserWarning):

@@ -88,7 +88,7 @@ def open_client(where: Where) -> Iterator[Any]:
         with dask.config.set(scheduler="threads"):
             yield None
         return
-    from daskls.graph.cluster import connect, start_cluster
+    from daskls.graph.client import connect, start_cluster
 
     if where.scheduler is not None:
         with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:

@@ -24,7 +24,7 @@ from daskls.estimators.inputs import (
     is_in_memory,
 )
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
-from daskls.graph.cluster import compute
+from daskls.graph.compute import compute
 from daskls.graph.identity import FitRequest
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
 from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows

@@ -20,7 +20,7 @@ from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
 )
-from daskls.graph.cluster import compute
+from daskls.graph.compute import compute
 from daskls.graph.rows import open_rows
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset

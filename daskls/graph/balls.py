@@ -8,7 +8,7 @@ import numpy as np
 
 from daskls.errors import MemoryPlanError
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import free_nbytes
+from daskls.graph.resources import free_nbytes
 from daskls.graph.sampling import SUPPORT, SamplingJob, as_arrays, join_rows
 from daskls.graph.views import home_order, one_leaf
 from daskls.memory import WAITING_PAIRS

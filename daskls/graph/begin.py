@@ -10,10 +10,11 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import find_resources, free_nbytes, probe_store
 from daskls.graph.identity import FitRequest, find_seed, open_root
+from daskls.graph.probe import probe_store
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import regroup_rows
+from daskls.graph.resources import find_resources, free_nbytes
 from daskls.graph.rows import BlockRows
 from daskls.graph.sample import Sample, sample_rows
 from daskls.graph.scan import LabelScan, name_classes, scan_labels

@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from daskls.graph.cluster import compute_blocks
+from daskls.graph.compute import compute_blocks
 from daskls.graph.rows import BlockRows
 
 __all__ = ["block_start", "map_rows"]

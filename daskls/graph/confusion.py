@@ -12,6 +12,7 @@ from dask.callbacks import Callback
 from numpy.typing import NDArray
 
 from daskls.errors import DataError
+from daskls.graph.compute import stream
 from daskls.graph.progress import Progress
 
 __all__ = ["Confusion", "count_block", "count_confusion"]
@@ -105,12 +106,11 @@ def _run(
     if client is None:
         with Callback(posttask=count_key):
             return list(dask.compute(*tasks))
-    from distributed import as_completed
-
-    futures = client.compute(tasks)
-    for _ in as_completed(futures):
+    counts: list[Counter[tuple[Any, Any]]] = []
+    for _, count in stream(tasks, client):
+        counts.append(count)
         advance()
-    return list(client.gather(futures))
+    return counts
 
 
 def _tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:

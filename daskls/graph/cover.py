@@ -9,9 +9,10 @@ import numpy as np
 from daskls.errors import MemoryPlanError
 from daskls.graph.begin import Beginning
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import compute, free_nbytes
+from daskls.graph.compute import compute
 from daskls.graph.gather import RowsHandle
 from daskls.graph.progress import StageClock
+from daskls.graph.resources import free_nbytes
 from daskls.graph.sample import sample_numbers
 from daskls.neighbors.search import find_nearest
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows

@@ -12,7 +12,7 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma, share_of
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import compute
+from daskls.graph.compute import compute
 from daskls.graph.fit import FitResult
 from daskls.graph.identity import FitRequest
 from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group

@@ -11,7 +11,7 @@ import dask
 import numpy as np
 
 from daskls.graph.begin import Beginning, begin_fit, regroup_all, resolved_spec
-from daskls.graph.cluster import compute
+from daskls.graph.compute import compute
 from daskls.graph.cover import choose_centers
 from daskls.graph.fit import FitResult
 from daskls.graph.gather import RowsHandle, gather_rows, has_rows, rows_handle

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskls.graph.begin import Beginning
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import run_each
+from daskls.graph.compute import run_each
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import load_partition
 from daskls.neighbors.regions import measure_regions

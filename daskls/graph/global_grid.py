@@ -15,7 +15,7 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.graph.begin import Beginning
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import compute
+from daskls.graph.compute import compute
 from daskls.graph.cover import center_order, check_client, run_cover, search_places
 from daskls.graph.gather import RowsHandle, folds_of
 from daskls.graph.neighborhoods import NeighborJob, gather_neighborhoods

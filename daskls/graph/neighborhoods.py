@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import run_each
+from daskls.graph.compute import run_each
 from daskls.graph.gather import RowsHandle
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of
 from daskls.records import (

@@ -8,8 +8,8 @@ import numpy as np
 
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start
-from daskls.graph.cluster import find_slots
 from daskls.graph.predict import labels_of, score_rows
+from daskls.graph.resources import find_slots
 from daskls.graph.views import home_order
 from daskls.neighbors.search import find_nearest, metric_of
 from daskls.plan import chunk_size

@@ -11,9 +11,9 @@ import numpy as np
 
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start, map_rows
-from daskls.graph.cluster import find_slots
 from daskls.graph.linear import score_linearly
 from daskls.graph.progress import Progress, watch
+from daskls.graph.resources import find_slots
 from daskls.graph.rows import BLOCK_NBYTES, BlockRows, merge_chunks, open_blocks
 from daskls.graph.scores import model_scores
 from daskls.graph.values import first_bad_value, value_error

@@ -11,7 +11,7 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start, map_rows
-from daskls.graph.cluster import compute
+from daskls.graph.compute import compute
 from daskls.graph.rows import BlockRows
 from daskls.graph.scan import LabelScan, block_checksum, take_kept
 from daskls.partition.assign import assign_rows

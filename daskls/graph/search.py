@@ -10,7 +10,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.graph.begin import Beginning, resolved_spec
-from daskls.graph.cluster import compute, run_each
+from daskls.graph.compute import compute, run_each
 from daskls.graph.gather import rows_handle
 from daskls.graph.progress import StageClock
 from daskls.graph.sampling import (

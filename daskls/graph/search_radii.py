@@ -17,7 +17,7 @@ from daskls.graph.balls import (
     merge_draws,
     positive_radii,
 )
-from daskls.graph.cluster import compute
+from daskls.graph.compute import compute
 from daskls.graph.sampling import SAMPLES, SUPPORT, TrainJob, fit_subsamples
 from daskls.graph.search import Search, Step, errors_of, stalls
 from daskls.plan import most_pairs

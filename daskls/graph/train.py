@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.cluster import run_each
+from daskls.graph.compute import run_each
 from daskls.graph.regroup import load_partition
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import no_cuts, route_rows

@@ -1,0 +1,159 @@
+"""Which client the tasks go to: the given one, the current one, or none; clusters of programs."""
+
+import logging
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+from dask.system import CPU_COUNT
+
+from daskls.errors import ClusterError, ParameterError
+
+__all__ = ["connect", "current_client", "in_task", "slot_left", "start_cluster"]
+
+
+def current_client(client: Any = None) -> Any:
+    """Return the given client, or the current one, or None: then a local scheduler runs.
+
+    Inside a task that is the client of the task's worker, as for Dask's own computes.
+
+    Raises
+    ------
+    ParameterError : when what is given is no client
+    ClusterError : when the client is closed
+    """
+    if client is None:
+        client = _find_client()
+    elif not hasattr(client, "scheduler_info"):
+        example = client if isinstance(client, str) else "tcp://host:8786"
+        raise ParameterError(
+            f"client is {client!r}; it must be a distributed Client or None. Connect first: "
+            f"client=distributed.Client({example!r})."
+        )
+    if client is not None and client.status in ("closing", "closed"):
+        raise ClusterError(
+            "The client is closed, so no task can run on its cluster. Make a new "
+            "distributed.Client; with store= a fit goes on from its finished tasks."
+        )
+    return client
+
+
+def _find_client() -> Any:
+    """Return the client that dask.compute would use, or None; does not import distributed."""
+    scheduler = dask.config.get("scheduler", None)
+    if scheduler is not None and "distributed" not in str(scheduler):
+        return None
+    if in_task():
+        from distributed import get_client
+
+        return get_client()
+    if scheduler is not None:
+        from distributed import default_client
+
+        return default_client()
+    client_module = sys.modules.get("distributed.client")
+    if client_module is None:
+        return None
+    try:
+        return client_module.default_client()
+    except ValueError:
+        return None
+
+
+def in_task() -> bool:
+    """Whether this thread runs a task of a distributed worker."""
+    worker_module = sys.modules.get("distributed.worker")
+    if worker_module is None:
+        return False
+    try:
+        worker_module.get_worker()
+    except ValueError:
+        return False
+    return True
+
+
+@contextmanager
+def slot_left() -> Iterator[None]:
+    """Let other tasks have this task's slot while it waits for them; nothing outside of tasks.
+
+    A task that waits for tasks in the slot which they need would wait for itself.
+    """
+    if not in_task():
+        yield
+        return
+    from distributed import worker_client
+
+    with worker_client():
+        yield
+
+
+def quiet_logs() -> None:
+    """Silence distributed: a program tells what happened in one sentence, its logs in pages."""
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def connect(address: str, timeout_s: float) -> Iterator[Any]:
+    """Yield a client of a running scheduler.
+
+    Raises
+    ------
+    OSError : when the scheduler does not answer
+    """
+    import distributed
+
+    quiet_logs()
+    with distributed.Client(address, timeout=timeout_s) as client:
+        yield client
+
+
+@contextmanager
+def start_cluster(
+    n_workers: int | None, threads_per_worker: int, memory_limit: str, dashboard: str | None
+) -> Iterator[Any]:
+    """Start a local cluster for a program and yield its client; both end with the context.
+
+    Parameters
+    ----------
+    n_workers : int, or None for one a core
+    threads_per_worker : int
+    memory_limit : str, as "2GiB" or "auto". Of each worker.
+    dashboard : address to serve the dashboard at, or None for a free port of this machine
+    """
+    import distributed
+
+    quiet_logs()
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers or CPU_COUNT,
+            threads_per_worker=threads_per_worker,
+            memory_limit=memory_limit,
+            # None would ask for port 8787 all the same, and warn where it is taken.
+            dashboard_address=dashboard or "127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.register_plugin(_interrupt_shield())
+        yield client
+
+
+def _interrupt_shield() -> Any:
+    """Return a plugin that keeps Ctrl-C, which a terminal sends to all processes, from workers.
+
+    The program's own process gets it too, and ends them in good order.
+    """
+    import distributed
+
+    class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
+        """Ignores SIGINT in a worker process."""
+
+        def setup(self, worker: Any) -> None:
+            """Run in the worker's main thread."""
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return IgnoreInterrupts()

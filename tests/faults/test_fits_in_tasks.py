@@ -1,0 +1,88 @@
+"""A fit inside a task leaves its slot while it waits: more fits than slots all end."""
+
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, wait
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from support import checkers, model_bits, small_svc, start_cluster
+
+# A fit here takes a blink: what has not ended by then waits for itself.
+ENDS_S = 60
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start_cluster(2, 1, "1GiB") as cluster, Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def free_slots(client):
+    """Give a test that hangs workers of its own, so that the next one begins with free slots."""
+    yield
+    if any(client.processing().values()):
+        client.restart()
+
+
+def fit_one(seed):
+    """Fit, then answer and score in the same task; return the model's bits too."""
+    X, y = checkers(300, seed=seed)
+    model = small_svc().fit(X, y)
+    return model_bits(model), model.predict(X), model.score(X, y)
+
+
+def fit_lazily(path, seed):
+    """Fit, predict and score rows that are on disk: each waits for tasks of its own."""
+    model = small_svc(random_state=seed).fit(f"{path}/X", f"{path}/y")
+    labels = model.predict(f"{path}/X").compute()
+    return labels, model.score(f"{path}/X", np.load(f"{path}/y.npy"))
+
+
+def test_more_fits_than_slots_end(client):
+    futures = client.map(fit_one, range(4), pure=False)
+    wait_for(client, futures)
+    for seed, (bits, labels, score) in enumerate(client.gather(futures)):
+        expected_bits, expected, expected_score = fit_one(seed)
+        assert bits == expected_bits
+        np.testing.assert_array_equal(labels, expected)
+        assert score == expected_score
+
+
+def wait_for(client, futures):
+    """Fail if tasks do not end."""
+    with client.as_current():
+        done = wait(futures, timeout=ENDS_S)
+    assert not done.not_done
+
+
+def test_predict_and_score_of_lazy_rows_end_in_a_task(client, tmp_path):
+    import zarr
+
+    X, y = checkers(300)
+    zarr.save_array(tmp_path / "X", X)
+    zarr.save_array(tmp_path / "y", y)
+    np.save(tmp_path / "y.npy", y)
+    futures = client.map(fit_lazily, [str(tmp_path)] * 4, range(4), pure=False)
+    wait_for(client, futures)
+    for seed, (labels, score) in enumerate(client.gather(futures)):
+        expected, expected_score = fit_lazily(str(tmp_path), seed)
+        np.testing.assert_array_equal(labels, expected)
+        assert score == expected_score
+
+
+@pytest.mark.parametrize("search", ["grid", "cross_val_score"])
+def test_searches_under_joblibs_dask_back_end_end(client, search):
+    X, y = checkers(300)
+
+    def run():
+        if search == "cross_val_score":
+            return cross_val_score(small_svc(), X, y, cv=4)
+        found = GridSearchCV(small_svc(), {"gamma": [1.0, 20.0]}, cv=2)
+        return found.fit(X, y).cv_results_["mean_test_score"]
+
+    with client.as_current(), joblib.parallel_config(backend="dask", wait_for_workers_timeout=10):
+        found = run()
+    with joblib.parallel_config(backend="sequential"):
+        np.testing.assert_array_equal(found, run())
