@@ -1,4 +1,5 @@
 import contextlib
+import itertools
 
 import naive
 import numpy as np
@@ -363,6 +364,7 @@ def test_arguments_are_left_alone():
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_offset_equals_svcs(n_classes, kernel):
+    """Values less the offset are unique; where no row is inside its bounds, the offset is not."""
     X, codes = class_cell(n_classes, m=120)
     model = fit(
         X,
@@ -375,15 +377,23 @@ def test_offset_equals_svcs(n_classes, kernel):
         refit="cell",
         fit_intercept=True,
     )
-    peer = SVC(kernel=kernel, gamma=0.4, C=2.0, tol=1e-8, decision_function_shape="ovo")
-    X_query = queries(X)
-    center = X.mean(axis=0)
-    expected = peer.fit(X - center, codes).decision_function(X_query - center)
-    # scikit-learn's binary decision speaks for the second class, its one-vs-one ones for the first.
-    expected = expected[:, None] if n_classes == 2 else -expected
-    np.testing.assert_allclose(decide_pairs(model, X_query), expected, atol=5e-3)
     assert np.abs(model.intercepts).max() > 1e-3
-    check_model(model, expected, X_query)
+    X_query = queries(X)
+    found = decide_pairs(model, X_query) - model.intercepts
+    center = X.mean(axis=0)
+    expected, widths = [], []
+    for pair, (a, b) in enumerate(itertools.combinations(np.unique(codes), 2)):
+        rows = (codes == a) | (codes == b)
+        A, y = X[rows] - center, np.where(codes[rows] == b, 1.0, -1.0)
+        peer = SVC(kernel=kernel, gamma=0.4, C=2.0, tol=1e-8).fit(A, y)
+        expected.append(peer.decision_function(X_query - center) - peer.intercept_)
+        least, most = naive.optimal_offsets(peer.decision_function(A) - peer.intercept_, y)
+        assert least - 1e-3 <= model.intercepts[pair] <= most + 1e-3
+        widths.append(most - least)
+    np.testing.assert_allclose(found, np.transpose(expected), atol=5e-3)
+    check_model(model, np.transpose(expected) + model.intercepts, X_query)
+    # One pair here leaves its offset a choice.
+    assert (max(widths) > 0.1) == (kernel == "linear" and n_classes == 3)
 
 
 def test_offset_of_fold_models_is_their_mean():
