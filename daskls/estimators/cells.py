@@ -1,6 +1,7 @@
 """What the classifiers of one cross-validated SVM a cell share: constraints and the call of fit."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -38,6 +39,9 @@ class CellClassifier(LocalClassifier):
         "verbose": ["verbose"],
     }
 
+    # What bounds the rows of a cell.
+    _size_param: ClassVar[str]
+
     def _cut(self) -> dict[str, Any]:
         """Return how rows are cut: what `FitRequest` wants of it."""
         raise NotImplementedError
@@ -74,14 +78,29 @@ class CellClassifier(LocalClassifier):
         request = self._request()
         return self._fit_with(run_fit, request, X, y, sample_weight)
 
+    def _warn_about_folds(self) -> None:
+        """Say how many cells hold fewer rows than folds, if any do."""
+        report, cv = self.fit_report_, self.get_params()["cv"]
+        # A cell of one class, or of equal rows, deals no folds.
+        small = (report.n_rows < cv) & (report.n_classes > 1) & (report.radius > 0)
+        if small.any():
+            warnings.warn(
+                f"{int(small.sum())} of {len(report)} cells have fewer rows than cv={cv}; each was "
+                "selected with as many folds as it has rows. fit_report_.n_rows names them. Lower "
+                f"cv, or raise {self._size_param}.",
+                stacklevel=4,
+            )
+
     def _request(self) -> FitRequest:
         """Return the parameters as the graph takes them."""
+        spec = self._solver()
         return FitRequest(
             estimator=type(self).__name__,
             params=saved_params(self),
-            spec=self._solver(),
+            spec=spec,
             seed=draw_seed(self.get_params(deep=False)["random_state"]),
             class_weight=self.class_weight,
+            n_folds=spec.cv,
             **self._cut(),
         )
 

@@ -38,7 +38,8 @@ class RandomChunkSVC(CellClassifier):
         of a chunk's rows to their mean; for the other kernels 1.
     degree : int, >= 1, default 3. Of "poly".
     coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.
-    cv : int, >= 2, default 5. Stratified folds in each chunk.
+    cv : int, >= 2, default 5
+        Stratified folds in each chunk; a chunk of fewer rows is dealt as many as it has rows.
     fit_intercept : bool, default False
         Give every local SVM an offset, as scikit-learn's SVC has.
     tol : float, > 0, default 1e-3
@@ -92,6 +93,7 @@ class RandomChunkSVC(CellClassifier):
     True
     """
 
+    _size_param = "chunk_size"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "chunk_size": [Interval(Integral, 2, None, closed="left")],

@@ -1,6 +1,7 @@
 """FalkSVC: local SVMs on the neighborhoods of a covering set of centers."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -209,6 +210,18 @@ class FalkSVC(NeighborhoodClassifier):
             percentiles=widths(self.percentiles) if local_widths else None,
             n_selected=int(self.n_selected),
         )
+
+    def _warn_about_folds(self) -> None:
+        """Say that neighborhoods hold fewer inner rows than folds, if a selection met that."""
+        neighbors, n_rows = self._neighbors(), int(self._reader.meta["n_rows"])
+        inner = min(neighbors.inner(min(neighbors.n_neighbors[0], n_rows)), n_rows)
+        if self.selection in ("local", "each") and inner < self.cv:
+            of = self.n_cells_ if self.selection == "each" else min(neighbors.n_selected, n_rows)
+            warnings.warn(
+                f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
+                "judged with as many folds as it has inner rows. Lower cv, or raise n_assigned.",
+                stacklevel=4,
+            )
 
     @property
     def selected_(self) -> dict[str, Any] | None:

@@ -173,11 +173,11 @@ class LandmarkSVC(LocalClassifier):
         from daskls.graph.fit_joint import run_joint_fit
 
         self._validate_params()
-        method = self._method()
+        method, spec = self._method(), self._solver()
         request = FitRequest(
             estimator=type(self).__name__,
             params=saved_params(self),
-            spec=self._solver(),
+            spec=spec,
             cell_size=2,
             n_cells=int(self.n_cells),
             n_partitions=1,
@@ -185,6 +185,7 @@ class LandmarkSVC(LocalClassifier):
             class_weight=self.class_weight,
             method=asdict(method),
             sample_remedy=f"lower n_cells below {self.n_cells}",
+            n_folds=spec.cv if spec.n_costs > 1 else None,
         )
         run = partial(run_joint_fit, method)
         return self._fit_with(run, request, X, y, sample_weight)

@@ -101,16 +101,17 @@ class NeighborhoodClassifier(LocalClassifier):
         from daskls.graph.fit_neighbors import run_neighbor_fit
 
         self._validate_params()
-        neighbors = self._neighbors()
+        neighbors, spec = self._neighbors(), self._solver()
         request = FitRequest(
             estimator=type(self).__name__,
             params=saved_params(self),
-            spec=self._solver(),
+            spec=spec,
             cell_size=CELL_ROWS,
             n_partitions=1,
             seed=draw_seed(self.random_state),
             class_weight=self.class_weight,
             method=asdict(neighbors),
+            n_folds=spec.cv if neighbors.selection else None,
         )
         run = partial(run_neighbor_fit, neighbors)
         return self._fit_with(run, request, X, y, sample_weight)

@@ -36,7 +36,8 @@ class VoronoiSVC(CellClassifier):
         of a cell's rows to their mean; for the other kernels 1.
     degree : int, >= 1, default 3. Of "poly".
     coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.
-    cv : int, >= 2, default 5. Stratified folds in each cell.
+    cv : int, >= 2, default 5
+        Stratified folds in each cell; a cell of fewer rows is dealt as many as it has rows.
     fit_intercept : bool, default False
         Give every local SVM an offset, as scikit-learn's SVC has.
     tol : float, > 0, default 1e-3
@@ -100,6 +101,7 @@ class VoronoiSVC(CellClassifier):
     True
     """
 
+    _size_param = "cell_size"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left")],

@@ -1,6 +1,7 @@
 """What every fit begins with: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
 
 import hashlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,6 +93,8 @@ def begin_fit(
     probe_store(store, client)
     resources = find_resources(client)
     scan = scan_labels(rows, client)
+    if request.n_folds is not None:
+        _check_folds(request.n_folds, scan.counts)
     if request.n_cells is not None:
         request = replace(request, cell_size=share_of(scan.n_kept, request.n_cells))
     sizes = TaskSizes(
@@ -235,6 +238,28 @@ def _class_weight(request: FitRequest, rows: BlockRows, scan: LabelScan) -> Floa
                 f"its classes are {classes}."
             )
     return np.array([float(request.class_weight.get(label, 1.0)) for label in classes])
+
+
+def _check_folds(n_folds: int, counts: IntArray) -> None:
+    """Refuse folds that no class fills; warn, as scikit-learn does, where some class does not.
+
+    Raises
+    ------
+    ParameterError
+    """
+    least, most = int(counts.min()), int(counts.max())
+    if n_folds > most:
+        raise ParameterError(
+            f"cv={n_folds} cannot be greater than the number of members in each class; the largest "
+            f"class has {most} rows. Lower cv, or fit on more rows of each class."
+        )
+    if n_folds > least:
+        warnings.warn(
+            f"The least populated class in y has only {least} members, which is less than "
+            f"n_splits={n_folds}.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _check_costs(spec: SolverSpec, scan: LabelScan, class_weight: FloatArray) -> None:

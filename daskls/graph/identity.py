@@ -35,6 +35,8 @@ class FitRequest:
     n_cells : int, or None. Where given, ``cell_size`` is a cell's share of the rows that count.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
+    n_folds : int, or None. Folds that every class should have a row for; None: nothing is
+        cross-validated.
     """
 
     estimator: str
@@ -48,6 +50,7 @@ class FitRequest:
     n_cells: int | None = None
     sample_remedy: str = ""
     feature_names: list[str] | None = None
+    n_folds: int | None = None
 
 
 def check_free(store: Path) -> None:

@@ -1,5 +1,7 @@
 """Train the model of one cell."""
 
+from dataclasses import replace
+
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import resolve_grid
@@ -30,16 +32,18 @@ def fit_cell(
 
     Returns
     -------
-    model : LocalModel. A constant where only one class is present, all rows are equal, or there
-        are fewer rows than folds.
+    model : LocalModel. A constant where only one class is present, or all rows are equal.
 
     Notes
     -----
+    A cell of fewer rows than folds is dealt as many folds as it has rows.
+
     Peak memory: 2 float32 matrices of m x m, one more a pair of classes beyond two.
     """
+    spec = replace(spec, cv=min(spec.cv, len(X)))
     own = LocalRows.of(X, codes, weights, spec)
     report = own.described(report)
-    if len(own.classes) == 1 or len(X) < spec.cv or own.radius == 0.0:
+    if len(own.classes) == 1 or own.radius == 0.0:
         return own.constant(report)
     order, cell = own.data(deal_folds(own.present, spec.cv, seed))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))

@@ -165,13 +165,22 @@ def test_one_class_is_a_constant():
     assert model.report.n_trained == 0
 
 
-def test_fewer_rows_than_folds_give_the_weighted_majority():
-    X = np.arange(8.0).reshape(4, 2)
-    codes = np.array([3, 3, 3, 8])
-    assert fit(X, codes, cv=5).classes.tolist() == [3]
-    assert fit(X, codes, np.array([1.0, 1.0, 1.0, 3.5]), cv=5).classes.tolist() == [8]
-    assert fit(X, codes, np.array([1.0, 1.0, 1.0, 3.0]), cv=5).classes.tolist() == [3]
-    assert len(fit(X, codes, cv=4).classes) == 2
+@pytest.mark.parametrize("refit", ["folds", "cell"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_fewer_rows_than_folds_are_dealt_a_row_a_fold(n_classes, refit):
+    X, codes = class_cell(n_classes, m=14)
+    few, own = (fit(X, codes, cv=cv, refit=refit) for cv in (40, 14))
+    assert len(few.classes) == n_classes
+    for name in ("rows", "coef", "intercepts", "classes", "class_ptr"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(own, name))
+    assert few.report.validation_error == own.report.validation_error
+    assert (few.report.C, few.report.gamma) == (own.report.C, own.report.gamma)
+
+
+def test_two_rows_are_trained_in_two_folds():
+    model = fit(np.array([[0.0], [1.0]]), np.array([3, 8]), C=(5.0,), gamma=(1.0,), cv=5)
+    assert model.report.n_trained == 2
+    assert (cell_scores(model, np.array([[-0.5], [1.5]])) > 0).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])

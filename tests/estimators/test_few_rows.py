@@ -1,0 +1,118 @@
+"""``cv`` above the rows of a cell, of a neighborhood, of a class."""
+
+import warnings
+
+import numpy as np
+import pytest
+from support import checkers, small_svc
+
+from daskls import FalkSVC, LandmarkSVC, RandomChunkSVC
+from daskls.errors import ParameterError
+
+NO_GRID = {"C": 10.0, "gamma": 20.0, "random_state": 0}
+
+
+def small_chunks(**params):
+    return RandomChunkSVC(**{"chunk_size": 40, "cv": 2, **NO_GRID, **params})
+
+
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        (small_svc(cell_size=40, cv=41), "raise cell_size"),
+        (small_chunks(cv=41), "raise chunk_size"),
+    ],
+)
+def test_cells_of_fewer_rows_than_folds_are_trained_and_counted(model, remedy):
+    X, y = checkers(400, noise=0.0)
+    with pytest.warns(UserWarning, match="fewer rows than cv=41") as caught:
+        model.fit(X, y)
+    report = model.fit_report_
+    n_cells = int((report.n_classes > 1).sum())
+    assert n_cells >= 10
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith(f"{n_cells} of {len(report)} cells ")
+    assert remedy in message
+    # One solve a row: each is held out once.
+    trained = report[report.n_classes > 1]
+    np.testing.assert_array_equal(trained.n_trained >= trained.n_rows, True)
+    assert np.isfinite(trained.validation_error).all()
+    assert model.score(X, y) > 0.85
+
+
+def test_cells_that_deal_no_folds_are_not_counted():
+    # Cells of one class, and of equal rows, need none.
+    X = np.repeat([[0.0], [1.0], [2.0]], 30, axis=0)
+    y = np.repeat([0, 1, 0], 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = small_svc(cell_size=30, cv=30).fit(X, y)
+    assert (model.predict(X) == y).all()
+
+
+def test_a_class_thin_in_a_cell_alone_warns_of_nothing():
+    X, y = checkers(300, noise=0.0)
+    y = np.where(X[:, 0] < 0.05, 2, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = small_svc(cell_size=40, cv=10).fit(X, y)
+    assert model.fit_report_.n_classes.max() == 3
+
+
+def each_method(cv):
+    """Return estimators that cross-validate."""
+    falk = {"n_neighbors": 40, "C": [1.0, 10.0], "gamma": 20.0, "cv": cv, "random_state": 0}
+    return [
+        small_svc(cv=cv),
+        small_chunks(chunk_size=400, cv=cv),
+        *(FalkSVC(selection=selection, **falk) for selection in ("local", "each", "grid")),
+        LandmarkSVC(4, n_landmarks=2, C=[0.1, 1.0], cv=cv, random_state=0),
+    ]
+
+
+@pytest.mark.parametrize("model", each_method(5), ids=repr)
+def test_a_class_of_fewer_rows_than_folds_warns_as_scikit_learn_does(model):
+    X, y = checkers(150, noise=0.0)
+    y[:] = np.minimum(y, 1)
+    y[[3, 60, 90]] = 7
+    expected = "^The least populated class in y has only 3 members, which is less than n_splits=5.$"
+    with pytest.warns(UserWarning, match=expected) as caught:
+        model.fit(X, y)
+    assert len(caught) == 1
+    assert 7 in model.classes_
+
+
+@pytest.mark.parametrize("model", each_method(80), ids=repr)
+def test_folds_that_no_class_fills_are_refused(model):
+    X, y = checkers(120, noise=0.0)
+    assert 40 < np.bincount(y).max() < 80
+    expected = "cv=80 cannot be greater than the number of members in each class"
+    with pytest.raises(ParameterError, match=expected):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("selection", ["local", "each"])
+def test_neighborhoods_of_fewer_inner_rows_than_folds_are_counted(selection):
+    X, y = checkers(100, noise=0.0)
+    model = FalkSVC(
+        20, n_assigned=4, selection=selection, C=[1.0, 10.0], n_selected=3, random_state=0
+    )
+    with pytest.warns(UserWarning, match="have 4 inner rows, fewer than cv=5") as caught:
+        model.fit(X, y)
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith("3 " if selection == "local" else f"{model.n_cells_} ")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FalkSVC(20, C=1.0, gamma=20.0, cv=80, random_state=0),
+        LandmarkSVC(4, n_landmarks=2, C=1.0, cv=80, random_state=0),
+    ],
+    ids=repr,
+)
+def test_where_nothing_is_chosen_cv_is_not_looked_at(model):
+    X, y = checkers(100, noise=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)
