@@ -2,6 +2,7 @@
 
 __all__ = [
     "ClusterError",
+    "DamageError",
     "DasklsError",
     "DataError",
     "MemoryPlanError",
@@ -33,6 +34,15 @@ class StoreError(DasklsError):
 
 class ClusterError(DasklsError):
     """The cluster was lost, closed or restarted, or did nothing for too long; call it again."""
+
+
+class DamageError(StoreError):
+    """A file of a store is missing, or is not what was written; ``path`` names it."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        # An exception travels from a worker with its attributes.
+        self.path = path
 
 
 class NonConvergenceWarning(UserWarning):

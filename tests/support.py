@@ -8,6 +8,7 @@ import json
 import math
 import os
 import signal
+import sys
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ import zarr
 from distributed import LocalCluster, WorkerPlugin
 
 from daskls import VoronoiSVC
+from daskls.store.groups import describe_group
 from daskls.store.reader import ModelReader
 
 MIB = 1 << 20
@@ -53,6 +55,15 @@ def start_cluster(n_workers=1, threads=1, limit="1GiB", **options):
 
 
 # Models as bits
+
+
+def edit_attributes(path, change, place=""):
+    """Change the attributes of a group of a model; its checksum is that of what it then says."""
+    file = Path(path) / place / "zarr.json"
+    attributes = json.loads(file.read_text())["attributes"]
+    change(attributes)
+    del attributes["crc32c"]
+    file.write_bytes(describe_group(place, attributes))
 
 
 def path_of(model):
@@ -236,6 +247,34 @@ class Calls:
 
     def counter(self):
         return Counter(self.keys)
+
+
+class OpenedFiles:
+    """Lists the files that this process opens inside a folder, while the context lasts."""
+
+    _watching = None
+
+    def __init__(self, folder):
+        self.folder, self.files = str(folder), []
+
+    def __enter__(self):
+        if OpenedFiles._watching is None:
+            # A hook stays for good, so there is one, which looks where it is to look.
+            OpenedFiles._watching = []
+            sys.addaudithook(OpenedFiles._hook)
+        OpenedFiles._watching.append(self)
+        return self.files
+
+    def __exit__(self, *error):
+        OpenedFiles._watching.remove(self)
+
+    @staticmethod
+    def _hook(event, args):
+        if event == "open" and isinstance(args[0], (str, os.PathLike)):
+            for watch in OpenedFiles._watching:
+                path = os.fspath(args[0])
+                if path.startswith(watch.folder):
+                    watch.files.append(os.path.relpath(path, watch.folder))
 
 
 class CountingScheduler:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from support import edit_attributes
 from typer.testing import CliRunner
 
 import daskls
@@ -210,7 +211,7 @@ def test_info_of_an_unfinished_model(model, folder):
     path = folder / "unfinished.zarr"
     shutil.copytree(model, path)
     shutil.rmtree(next((path / "bundles").iterdir()))
-    zarr.open_group(path, mode="r+").attrs["complete"] = False
+    edit_attributes(path, lambda a: a.update(complete=False))
     text = run("info", path).stdout
     assert "unfinished" in text
     assert "3 of 4 groups" in text

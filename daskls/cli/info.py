@@ -102,7 +102,7 @@ def _print_unfinished(root: Any) -> None:
     elif method in SAMPLING:
         done = len(finished_bundles(root.path))
         state = f"unfinished: {done} candidates are trained"
-    elif partition is not None and partition.attrs.get("complete", False):
+    elif partition is not None:
         done = sum(last - first + 1 for first, last in finished_bundles(root.path))
         n_leaves = read_partition(partition).n_leaves
         state = f"unfinished: {done} of {n_leaves} groups of cells are trained"

@@ -32,7 +32,6 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.exchange import Exchange
-from daskls.store.files import disk_errors
 from daskls.store.layout import Root, read_partition, write_partition
 
 __all__ = [
@@ -178,14 +177,11 @@ def _partition(begun: Beginning, cut: Callable[[Beginning], Partition]) -> Parti
     """Cut space and store how, or read what is stored."""
     root = begun.root
     group = root.find_group("partition")
-    if group is not None and group.attrs.get("complete", False):
+    if group is not None:
         return read_partition(group)
     with one_blas_thread():
         partition = cut(begun)
-    group = root.replace_group("partition")
-    with disk_errors(root.path):
-        write_partition(group, partition)
-        group.attrs["complete"] = True
+    write_partition(root, partition)
     return partition
 
 

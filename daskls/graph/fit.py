@@ -106,7 +106,7 @@ def _finish(root: Root, partition: Partition) -> None:
     tiles = find_tiles(root.path, partition.n_leaves)
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
-    first_cells = np.cumsum([0, *(bundle.n_cells for bundle in bundles)]).tolist()
+    first_cells = np.cumsum([0, *(bundle.count_cells() for bundle in bundles)]).tolist()
     whole = _graft_all(partition, bundles) if isinstance(partition, Forest) else partition
     write_index(root, whole, tiles, first_cells)
     drop_others(root.path, tiles)

@@ -258,7 +258,7 @@ def _choose_cost(
         "n_open": int(solved.is_open.sum()),
         "n_problems": len(problems),
     }
-    begun.root.group.attrs["selected"] = selected
+    begun.root.update(selected=selected)
     return selected
 
 

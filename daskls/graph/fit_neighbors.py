@@ -164,7 +164,7 @@ def _select(
             else:
                 errors = _local_errors(begun, neighbors, spec, handle, client)
         stored = _best(errors, neighbors, spec)
-        begun.root.group.attrs["selected"] = stored
+        begun.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
     chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
     return Selected(

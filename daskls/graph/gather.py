@@ -117,8 +117,7 @@ def _join(leaves: list[Rows]) -> Regions:
 
 def has_rows(begun: Beginning) -> bool:
     """Whether the store holds all rows, gathered."""
-    group = begun.root.find_group("leaves")
-    return group is not None and bool(group.attrs.get("complete", False))
+    return begun.root.find_group("leaves") is not None
 
 
 def rows_handle(begun: Beginning) -> RowsHandle:

@@ -127,7 +127,7 @@ def open_root(
         }
         attributes = {"fingerprint": fingerprint, "identity": identity, "seed": seed, "meta": meta}
         return Root.create(store, attributes)
-    root = Root.open(store, mode="r+")
+    root = Root.open(store)
     if root.attributes["fingerprint"] != fingerprint:
         differing = _differences(root.attributes["identity"], identity)
         raise StoreError(

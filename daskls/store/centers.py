@@ -1,14 +1,14 @@
 """The centers of FaLK-SVM in the store: their places, and the center of every row."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import zarr
 
 from daskls.records import IntArray
-from daskls.store.files import disk_errors
-from daskls.store.layout import Root, open_member, read_array, read_values, write_array
+from daskls.store.checks import check_codes
+from daskls.store.groups import Group
+from daskls.store.guard import damaged, malformed_is_damage
+from daskls.store.layout import Root
 
 __all__ = ["Centers", "read_centers", "write_centers"]
 
@@ -24,17 +24,21 @@ class Centers:
     ----------
     places : int64 array, shape (c,), increasing
     n_rounds, n_searched : int. Rounds of the covering, and rows whose neighbors they searched.
-    owner : zarr.Array, int32 (n,). The center of each place.
+    group : Group. Holds the center of each place, ``owner``: int32 (n,).
     """
 
     places: IntArray
     n_rounds: int
     n_searched: int
-    owner: "zarr.Array[Any]"
+    group: Group
 
     def owners(self, start: int, stop: int) -> IntArray:
         """Return the center of each of the places start .. stop - 1."""
-        return read_values(self.owner, slice(start, stop))
+        found = self.group.read("owner", slice(start, stop), kind="i")
+        if len(found) != stop - start:
+            raise damaged(self.group.description, f"it has no owners of places {start} to {stop}")
+        check_codes(self.group.path / "owner", "owner", found, len(self.places))
+        return found
 
 
 def write_centers(
@@ -53,19 +57,28 @@ def write_centers(
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
-    with disk_errors(root.path):
-        group = root.replace_group(GROUP)
-        write_array(group, "places", taken[order])
-        write_array(group, "owner", number[owner], CHUNK_ROWS)
-        group.attrs.update({"n_rounds": n_rounds, "n_searched": n_searched, "complete": True})
-    return Centers(taken[order], n_rounds, n_searched, open_member(group, "owner"))
+    arrays: dict[str, IntArray] = {"places": taken[order], "owner": number[owner]}
+    counts = {"n_rounds": n_rounds, "n_searched": n_searched}
+    root.write_group(GROUP, arrays, counts, CHUNK_ROWS)
+    written = read_centers(root)
+    assert written is not None
+    return written
 
 
 def read_centers(root: Root) -> Centers | None:
-    """Return the centers of a store, or None if they are not decided yet."""
+    """Return the centers of a store, or None if they are not decided yet.
+
+    Raises
+    ------
+    DamageError
+    """
     group = root.find_group(GROUP)
-    if group is None or not group.attrs.get("complete", False):
+    if group is None:
         return None
-    n_rounds, n_searched = (int(str(group.attrs[name])) for name in ("n_rounds", "n_searched"))
-    owner = open_member(group, "owner")
-    return Centers(read_array(group, "places"), n_rounds, n_searched, owner)
+    with malformed_is_damage(group.description):
+        n_rounds, n_searched = (int(str(group.attrs[name])) for name in ("n_rounds", "n_searched"))
+    places = group.read("places", shape=(None,), kind="i")
+    n_rows = group.shape_of("owner")[0]
+    if not len(places) or places[0] < 0 or places[-1] >= n_rows or (np.diff(places) <= 0).any():
+        raise damaged(group.path / "places", "places of centers do not rise inside the rows")
+    return Centers(places, n_rounds, n_searched, group)

@@ -26,6 +26,7 @@ __all__ = [
     "read_npz",
     "replace_file",
     "replace_folder",
+    "write_file",
 ]
 
 
@@ -111,6 +112,13 @@ def disk_errors(path: Path, then: str = GO_ON) -> Iterator[None]:
         what, remedy = REASONS.get(errno.errorcode.get(number or 0, ""), OTHER)
         reason = error.strerror or str(error)[:200]
         raise StoreError(f"{what.format(path=path)} ({reason}). {remedy}, then {then}.") from error
+
+
+def write_file(path: Path, *pieces: Any) -> None:
+    """Write bytes, or buffers one after the other, into a new file."""
+    with path.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
 
 
 _loading = threading.Lock()

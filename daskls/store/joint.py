@@ -9,14 +9,14 @@ problem can return to them.
 import shutil
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.records import FloatArray, LinearModel, VoronoiCells
-from daskls.store.files import disk_errors, make_folders, read_npz, replace_file
-from daskls.store.layout import Root, read_array, report_to_json, write_array, write_partition
+from daskls.store.files import make_folders, read_npz, replace_file
+from daskls.store.groups import Group
+from daskls.store.guard import damaged, malformed_is_damage
+from daskls.store.layout import Root, partition_arrays, partition_attributes, report_to_json
 
 __all__ = [
     "CellStates",
@@ -122,19 +122,27 @@ def drop_phase(root: Path, phase: str) -> None:
 
 def write_landmarks(root: Root, landmarks: FloatArray, gamma: float | None) -> None:
     """Write the landmarks, and gamma where the projection has one."""
-    with disk_errors(root.path):
-        group = root.replace_group(GROUP)
-        write_array(group, "rows", landmarks)
-        group.attrs.update({"gamma": gamma, "complete": True})
+    root.write_group(GROUP, {"rows": landmarks}, {"gamma": gamma})
 
 
 def read_landmarks(root: Root) -> tuple[FloatArray, float | None] | None:
-    """Return landmarks and gamma, or None if they are not chosen yet."""
+    """Return landmarks and gamma, or None if they are not chosen yet.
+
+    Raises
+    ------
+    DamageError
+    """
     group = root.find_group(GROUP)
-    if group is None or not group.attrs.get("complete", False):
+    if group is None:
         return None
-    gamma = group.attrs["gamma"]
-    return read_array(group, "rows"), None if gamma is None else float(str(gamma))
+    return group.read("rows", shape=(None, root.n_features), kind="f"), _gamma(group)
+
+
+def _gamma(group: Group) -> float | None:
+    """Return the width that a group keeps, or None where the projection has none."""
+    with malformed_is_damage(group.description):
+        gamma = group.attrs["gamma"]
+        return None if gamma is None else float(str(gamma))
 
 
 def write_linear_index(root: Root, model: LinearModel, report: FloatArray) -> None:
@@ -146,31 +154,35 @@ def write_linear_index(root: Root, model: LinearModel, report: FloatArray) -> No
     model : LinearModel
     report : structured array of `CellReport.dtype`, one row a cell
     """
-    with disk_errors(root.path):
-        group = root.replace_group("index")
-        write_partition(group, model.cells)
-        for name in ("landmarks", "theta", "intercepts"):
-            write_array(group, name, getattr(model, name))
-        write_array(group, "bundles", np.empty((0, 2), np.int64))
-        write_array(group, "first_cell", np.array([model.cells.n_leaves], np.int64))
-        group.attrs.update({"gamma": model.gamma, "report": report_to_json(report)})
-        root.group.attrs["complete"] = True
+    arrays = {
+        **partition_arrays(model.cells),
+        **{name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")},
+        "bundles": np.empty((0, 2), np.int64),
+        "first_cell": np.array([model.cells.n_leaves], np.int64),
+    }
+    attributes = {"gamma": model.gamma, "report": report_to_json(report)}
+    root.write_group("index", arrays, {**partition_attributes(model.cells), **attributes})
+    root.update(complete=True)
 
 
-def read_linear_model(index: Any) -> LinearModel:
+def read_linear_model(index: Group, n_features: int, n_classes: int) -> LinearModel:
     """Return the model of an index group.
 
     Raises
     ------
-    StoreError : when the index holds no such model
+    DamageError : when the index holds no such model
     """
     if index.attrs.get("partition") != VoronoiCells.__name__:
-        raise StoreError(f"The model at {index.store_path} has no landmarks.")
-    gamma = index.attrs["gamma"]
+        raise damaged(index.description, "the model has no landmarks")
+    n_problems = 1 if n_classes == 2 else n_classes
+    center = index.read("center", shape=(n_features,), kind="f")
+    points = index.read("points", shape=(None, n_features), kind="f")
+    landmarks = index.read("landmarks", shape=(None, n_features), kind="f")
+    shape = n_problems, len(points), len(landmarks)
     return LinearModel(
-        VoronoiCells(read_array(index, "center"), read_array(index, "points")),
-        read_array(index, "landmarks"),
-        None if gamma is None else float(str(gamma)),
-        read_array(index, "theta"),
-        read_array(index, "intercepts"),
+        VoronoiCells(center, points),
+        landmarks,
+        _gamma(index),
+        index.read("theta", shape=shape, kind="f"),
+        index.read("intercepts", shape=(n_problems,), kind="f"),
     )

@@ -11,159 +11,129 @@
       input-<name>/        NumPy input, written so that all workers can read it; deleted too
 """
 
-import json
-import math
+import os
 import shutil
+import uuid
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-from zarr.errors import ContainsArrayError, GroupNotFoundError
 
 from daskls.errors import StoreError
 from daskls.records import CellReport, Chunks, FloatArray, Forest, Partition, Tree, VoronoiCells
+from daskls.store.checks import (
+    check_chunks,
+    check_forest_sizes,
+    check_report,
+    check_root,
+    check_tree,
+)
 from daskls.store.files import disk_errors
+from daskls.store.groups import (
+    DESCRIPTION,
+    MAX_CHUNK_ROWS,
+    MAX_DESCRIPTION_NBYTES,
+    Group,
+    check_seal,
+    open_group,
+    parse_attributes,
+    write_description,
+    write_group,
+)
+from daskls.store.guard import damaged, malformed_is_damage, read_whole
 
 __all__ = [
     "FORMAT",
-    "MAX_CHUNK_ROWS",
     "Root",
-    "open_member",
-    "read_array",
+    "partition_arrays",
+    "partition_attributes",
     "read_forest",
     "read_partition",
-    "read_values",
     "report_from_json",
     "report_to_json",
     "root_stamp",
-    "write_array",
-    "write_forest",
     "write_partition",
 ]
 
-FORMAT = 1
+# 2: every file has a checksum.
+FORMAT = 2
 KIND = "model"
-# Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
-MAX_CHUNK_ROWS = 4096
-MAX_CHUNK_NBYTES = 4 << 20
 # What only an unfinished fit needs, relative to the store.
-LEFTOVERS = ("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", "joint")
+LEFTOVERS = (
+    *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", ".zarr.json.*"),
+    "joint",
+)
 NODE_ARRAYS = ("directions", "thresholds", "children")
 
 
-def _fill_value(dtype: np.dtype[Any]) -> Any:
-    """Return the value that a missing chunk reads as: one that no model holds."""
-    return np.nan if dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def write_array(
-    group: zarr.Group, name: str, values: FloatArray, chunk_rows: int = MAX_CHUNK_ROWS
-) -> None:
-    """Write an array uncompressed, in chunks of at most ``chunk_rows`` rows."""
-    row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
-    rows = min(len(values), chunk_rows, MAX_CHUNK_NBYTES // row_nbytes)
-    chunks = (max(rows, 1), *(max(n, 1) for n in values.shape[1:]))
-    array = group.create_array(
-        name,
-        shape=values.shape,
-        dtype=values.dtype,
-        chunks=chunks,
-        compressors=None,
-        fill_value=_fill_value(values.dtype),
-    )
-    if values.size:
-        array[...] = np.ascontiguousarray(values)
-
-
-def read_array(group: zarr.Group, name: str, rows: slice = slice(None)) -> FloatArray:
-    """Read (a slice of rows of) an array.
-
-    Raises
-    ------
-    StoreError : when the array, or a chunk of it, is missing or truncated
-    """
-    return read_values(open_member(group, name), rows)
-
-
-def open_member(group: zarr.Group, name: str) -> "zarr.Array[Any]":
-    """Return an array of a group, to be read several times.
-
-    Raises
-    ------
-    StoreError : when it is missing or its description is damaged
-    """
-    where = f"{group.store_path}/{name}"
-    try:
-        array = group[name]
-    except KeyError as error:
-        raise StoreError(
-            f"The model's array {where} is missing. Copy or train the model again."
-        ) from error
-    except ValueError as error:
-        raise StoreError(
-            f"The model's array {where} cannot be read ({error}): it is truncated or damaged. "
-            "Copy or train the model again."
-        ) from error
-    assert isinstance(array, zarr.Array)
-    return array
-
-
-def read_values(array: "zarr.Array[Any]", rows: slice = slice(None)) -> FloatArray:
-    """Read (a slice of rows of) an opened array; as `read_array`."""
-    where = array.store_path
-    try:
-        values = np.asarray(array[rows])
-    except (ValueError, RuntimeError, OSError) as error:
-        raise StoreError(
-            f"The model's array {where} cannot be read ({error}): it is truncated or damaged. "
-            "Copy or train the model again."
-        ) from error
-    missing = np.isnan(values) if values.dtype.kind == "f" else values == _fill_value(values.dtype)
-    if missing.any():
-        raise StoreError(
-            f"The model's array {where} lacks a chunk: it was copied incompletely. "
-            "Copy or train the model again."
-        )
-    return values
-
-
-def write_forest(group: zarr.Group, forest: Forest) -> None:
-    """Write the trees' arrays into a group, one tree after the other, and their shared center."""
-    write_array(group, "center", forest.center)
-    write_array(group, "n_nodes", np.array([len(tree.thresholds) for tree in forest.trees]))
-    for name in NODE_ARRAYS:
-        write_array(group, name, np.concatenate([getattr(tree, name) for tree in forest.trees]))
-
-
-def read_forest(group: zarr.Group) -> Forest:
-    """Read what `write_forest` wrote."""
-    center = read_array(group, "center")
-    stops = np.cumsum(read_array(group, "n_nodes"))[:-1]
-    parts = (np.split(read_array(group, name), stops) for name in NODE_ARRAYS)
-    return Forest(tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True)))
-
-
-def write_partition(group: zarr.Group, partition: Partition) -> None:
-    """Write what rows are regrouped by."""
-    group.attrs["partition"] = type(partition).__name__
+def partition_arrays(partition: Partition) -> dict[str, FloatArray]:
+    """Return what rows are regrouped by as arrays: of trees, one after the other."""
     if isinstance(partition, Chunks):
-        group.attrs.update(asdict(partition))
-    elif isinstance(partition, VoronoiCells):
-        write_array(group, "center", partition.center)
-        write_array(group, "points", partition.points)
-    else:
-        write_forest(group, partition)
+        return {}
+    if isinstance(partition, VoronoiCells):
+        return {"center": partition.center, "points": partition.points}
+    trees = partition.trees
+    return {
+        "center": partition.center,
+        "n_nodes": np.array([len(tree.thresholds) for tree in trees]),
+        **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in NODE_ARRAYS},
+    }
 
 
-def read_partition(group: zarr.Group) -> Partition:
-    """Read what `write_partition` wrote."""
-    kind = group.attrs["partition"]
+def partition_attributes(partition: Partition) -> dict[str, Any]:
+    """Return what a group says of a partition beside its arrays."""
+    own = asdict(partition) if isinstance(partition, Chunks) else {}
+    return {"partition": type(partition).__name__, **own}
+
+
+def write_partition(root: "Root", partition: Partition) -> None:
+    """Write what rows are regrouped by."""
+    root.write_group("partition", partition_arrays(partition), partition_attributes(partition))
+
+
+def read_forest(group: Group) -> Forest:
+    """Read the trees of a group.
+
+    Raises
+    ------
+    DamageError : they are damaged, or no trees that rows can walk
+    """
+    center = group.read("center", shape=(None,), kind="f")
+    n_nodes = group.read("n_nodes", shape=(None,), kind="i")
+    check_forest_sizes(group, n_nodes)
+    total = int(n_nodes.sum())
+    shapes = ((total, len(center)), (total,), (total, 2))
+    stops = np.cumsum(n_nodes)[:-1]
+    parts = (
+        np.split(group.read(name, shape=shape, kind=kind), stops)
+        for name, shape, kind in zip(NODE_ARRAYS, shapes, "ffi", strict=True)
+    )
+    trees = tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True))
+    for tree in trees:
+        check_tree(tree, group.description)
+    return Forest(trees)
+
+
+def read_partition(group: Group) -> Partition:
+    """Read what `write_partition` wrote.
+
+    Raises
+    ------
+    DamageError
+    """
+    kind = group.attrs.get("partition")
     if kind == Chunks.__name__:
-        return Chunks(**{f.name: int(str(group.attrs[f.name])) for f in fields(Chunks)})
+        with malformed_is_damage(group.description):
+            chunks = Chunks(**{f.name: group.attrs[f.name] for f in fields(Chunks)})
+            check_chunks(chunks)
+        return chunks
     if kind == VoronoiCells.__name__:
-        return VoronoiCells(read_array(group, "center"), read_array(group, "points"))
+        center = group.read("center", shape=(None,), kind="f")
+        return VoronoiCells(center, group.read("points", shape=(None, len(center)), kind="f"))
+    if kind != Forest.__name__:
+        raise damaged(group.description, f"it holds no partition, but {kind!r}")
     return read_forest(group)
 
 
@@ -172,18 +142,31 @@ def report_to_json(report: FloatArray) -> list[list[Any]]:
     return [[None if value != value else value for value in row.item()] for row in report]
 
 
-def report_from_json(rows: Any) -> FloatArray:
-    """Return the table that `report_to_json` took apart."""
-    table = np.empty(len(rows), CellReport.dtype())
-    for i, row in enumerate(rows):
-        table[i] = tuple(np.nan if value is None else value for value in row)
+def report_from_json(group: Group, n_cells: int | None = None) -> FloatArray:
+    """Return the table of cells that a group keeps as JSON.
+
+    Parameters
+    ----------
+    group : Group
+    n_cells : int, or None for any number of cells
+
+    Raises
+    ------
+    DamageError : it keeps no such table
+    """
+    with malformed_is_damage(group.description):
+        rows = group.attrs["report"]
+        table = np.empty(len(rows), CellReport.dtype())
+        for i, row in enumerate(rows):
+            table[i] = tuple(np.nan if value is None else value for value in row)
+        check_report(table, n_cells)
     return table
 
 
 def root_stamp(path: str) -> tuple[int, int]:
     """Return what changes when a model's root is written anew: its file's number and time."""
     try:
-        status = (Path(path) / "zarr.json").stat()
+        status = (Path(path) / DESCRIPTION).stat()
     except FileNotFoundError:
         return 0, 0
     return status.st_ino, status.st_mtime_ns
@@ -192,53 +175,44 @@ def root_stamp(path: str) -> tuple[int, int]:
 class Root:
     """The root group of a model: its folder and its attributes."""
 
-    def __init__(self, path: Path, group: zarr.Group) -> None:
+    def __init__(self, path: Path, group: Group) -> None:
         self.path = path
         self.group = group
 
     @classmethod
-    def open(cls, path: Path, *, mode: str = "r") -> "Root":
+    def open(cls, path: Path) -> "Root":
         """Open an existing model.
 
         Raises
         ------
-        StoreError : when there is none, it is something else, or its format is newer
+        StoreError : when there is none, it is something else, or of another format
+        DamageError : when its description is not what was written
         """
-        try:
-            group = zarr.open_group(path, mode=mode, zarr_format=3)
-        except (FileNotFoundError, GroupNotFoundError, ContainsArrayError) as error:
+        file = path / DESCRIPTION
+        if not os.path.lexists(file):
             raise StoreError(
                 f"There is no model at {path}. Give a path that save() or `daskls fit` wrote."
-            ) from error
-        except (ValueError, json.JSONDecodeError) as error:
-            raise StoreError(
-                f"The model at {path} has damaged attributes ({error}). Copy or train it again."
-            ) from error
-        attributes = dict(group.attrs)
-        if attributes.get("kind") != KIND:
-            raise StoreError(
-                f"{path} is a Zarr group of kind {attributes.get('kind')!r}, not a daskls model. "
-                "Give a path that save() or `daskls fit` wrote."
             )
-        found = attributes.get("daskls_format")
-        if not isinstance(found, int) or found > FORMAT:
+        attributes = parse_root(path)
+        if attributes is None:
             raise StoreError(
-                f"The model at {path} has format {found}; this daskls reads up to {FORMAT}. "
-                "Upgrade daskls to open it."
+                f"There is no model at {path}, but a Zarr array or something else. Give a path "
+                "that save() or `daskls fit` wrote."
             )
+        _check_kind(path, attributes)
+        # A format may have other checksums, so it is looked at first.
+        group = check_seal(path, "", attributes)
+        check_root(group)
         return cls(path, group)
 
     @classmethod
     def create(cls, path: Path, attributes: dict[str, Any]) -> "Root":
         """Create the group with its identity; the marker is not set."""
+        own = {"daskls_format": FORMAT, "kind": KIND, "complete": False, **attributes}
         with disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            group = zarr.create_group(
-                path,
-                zarr_format=3,
-                attributes={"daskls_format": FORMAT, "kind": KIND, "complete": False, **attributes},
-            )
-        return cls(path, group)
+            path.mkdir(parents=True, exist_ok=True)
+            write_description(path, "", own)
+        return cls.open(path)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -250,22 +224,50 @@ class Root:
         """Whether the marker is set: all bundles and the index are there."""
         return bool(self.group.attrs.get("complete", False))
 
-    def replace_group(self, name: str) -> zarr.Group:
-        """Return a new, empty subgroup in the place of any old one."""
-        with disk_errors(self.path):
-            shutil.rmtree(self.path / name, ignore_errors=True)
-            return self.group.create_group(name)
+    @property
+    def n_features(self) -> int:
+        """The number of features of the data."""
+        return int(self.group.attrs["meta"]["n_features"])
 
-    def find_group(self, name: str) -> zarr.Group | None:
-        """Return a subgroup, or None."""
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that count."""
+        return int(self.group.attrs["meta"]["n_rows"])
+
+    def update(self, **attributes: Any) -> None:
+        """Set some attributes; the description is replaced whole."""
+        own = {**self.group.attrs, **attributes}
+        with disk_errors(self.path):
+            write_description(self.path, "", own)
+        self.group = open_group(self.path, "")
+
+    def write_group(
+        self,
+        name: str,
+        arrays: Mapping[str, FloatArray],
+        attributes: Mapping[str, Any],
+        chunk_rows: int = MAX_CHUNK_ROWS,
+    ) -> None:
+        """Write a subgroup in the place of any old one; it appears whole."""
+        temporary = self.path / f".new-{name}-{uuid.uuid4().hex}"
         try:
-            found = self.group.get(name)
-        except ValueError as error:
-            raise StoreError(
-                f"The model's part {self.path / name} has damaged attributes ({error}). "
-                "Copy or train the model again."
-            ) from error
-        return found if isinstance(found, zarr.Group) else None
+            with disk_errors(self.path):
+                write_group(temporary, name, arrays, attributes, chunk_rows)
+                shutil.rmtree(self.path / name, ignore_errors=True)
+                temporary.rename(self.path / name)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def find_group(self, name: str) -> Group | None:
+        """Return a subgroup, or None if it was not written.
+
+        Raises
+        ------
+        DamageError : it is damaged
+        """
+        if not os.path.lexists(self.path / name):
+            return None
+        return open_group(self.path, name)
 
     def remove_leftovers(self) -> None:
         """Remove exchanges, of earlier tries too, and what killed tasks and clients left."""
@@ -275,3 +277,33 @@ class Root:
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.unlink(missing_ok=True)
+
+
+def parse_root(path: Path) -> dict[str, Any] | None:
+    """Return the attributes of a root's description, or None of what is no group.
+
+    Nothing of them is checked.
+
+    Raises
+    ------
+    DamageError : it is no JSON
+    """
+    file = path / DESCRIPTION
+    return parse_attributes(file, read_whole(file, path, MAX_DESCRIPTION_NBYTES))
+
+
+def _check_kind(path: Path, attributes: dict[str, Any]) -> None:
+    """Refuse what is no model, and a model of another format."""
+    if attributes.get("kind") != KIND:
+        raise StoreError(
+            f"{path} is a Zarr group of kind {attributes.get('kind')!r}, not a daskls model. "
+            "Give a path that save() or `daskls fit` wrote."
+        )
+    found = attributes.get("daskls_format")
+    if found != FORMAT:
+        older = type(found) is int and found < FORMAT
+        remedy = "Train the model again with this daskls" if older else "Upgrade daskls to open it"
+        raise StoreError(
+            f"The model at {path} has format {found!r}; this daskls reads format {FORMAT}. {remedy}"
+            f"{', into a store that does not exist yet' if older else ''}."
+        )

@@ -12,21 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.store.checks import check_counts, check_tiles
 from daskls.store.exchange import Rows
-from daskls.store.files import disk_errors, replace_folder
-from daskls.store.layout import (
-    Root,
-    open_member,
-    read_array,
-    read_values,
-    root_stamp,
-    write_array,
-)
-from daskls.store.models import bundle_path
+from daskls.store.files import replace_folder
+from daskls.store.groups import Group, open_group, write_group
+from daskls.store.guard import damaged
+from daskls.store.layout import Root, root_stamp
+from daskls.store.models import bundle_path, place_of
 
 __all__ = [
     "CACHE_NBYTES",
@@ -91,32 +86,36 @@ def write_leaves(
     regions : Regions. Of the leaves.
     """
     target = bundle_path(root, first_leaf, first_leaf + len(leaves) - 1, KIND)
+    arrays = {
+        "X": np.concatenate([leaf.X for leaf in leaves]),
+        "codes": np.concatenate([leaf.codes for leaf in leaves]),
+        "weights": np.concatenate([leaf.weights for leaf in leaves]),
+        "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
+        "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
+        "n_cells": np.array([len(ptr) - 1 for ptr in cell_ptrs]),
+        "cell_rows": np.concatenate([np.diff(ptr) for ptr in cell_ptrs]),
+        "cells": np.concatenate([pack(own) for own in cells]),
+        "leaves": pack(regions),
+    }
     with replace_folder(target, root) as folder:
-        group = zarr.create_group(folder, zarr_format=3)
-        arrays = {
-            "X": np.concatenate([leaf.X for leaf in leaves]),
-            "codes": np.concatenate([leaf.codes for leaf in leaves]),
-            "weights": np.concatenate([leaf.weights for leaf in leaves]),
-            "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
-            "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
-            "n_cells": np.array([len(ptr) - 1 for ptr in cell_ptrs]),
-            "cell_rows": np.concatenate([np.diff(ptr) for ptr in cell_ptrs]),
-            "cells": np.concatenate([pack(own) for own in cells]),
-            "leaves": pack(regions),
-        }
-        for name, values in arrays.items():
-            write_array(group, name, values, CHUNK_ROWS)
+        write_group(folder, place_of(root, target), arrays, chunk_rows=CHUNK_ROWS)
 
 
 def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
     """Gather what a search needs to know of all leaves before it reads any."""
-    groups = [zarr.open_group(bundle_path(root.path, a, b, KIND), mode="r") for a, b in bundles]
-    with disk_errors(root.path):
-        index = root.replace_group(INDEX)
-        for name in ("leaf_rows", "n_cells", "cell_rows", "leaves", "cells"):
-            write_array(index, name, np.concatenate([read_array(g, name) for g in groups]))
-        write_array(index, "bundles", np.array(bundles, np.int64))
-        index.attrs["complete"] = True
+    groups = [open_leaf_group(root.path, *bundle) for bundle in bundles]
+    arrays = {
+        # Regions of leaves without rows have no bounds.
+        name: np.concatenate([group.read(name, finite=False) for group in groups])
+        for name in ("leaf_rows", "n_cells", "cell_rows", "leaves", "cells")
+    }
+    arrays["bundles"] = np.array(bundles, np.int64)
+    root.write_group(INDEX, arrays, {})
+
+
+def open_leaf_group(root: Path, first: int, last: int) -> Group:
+    """Return the group of the rows of some leaves."""
+    return open_group(root, place_of(root, bundle_path(root, first, last, KIND)))
 
 
 class LeafReader:
@@ -130,20 +129,30 @@ class LeafReader:
 
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
         index = root.find_group(INDEX)
-        if index is None or not index.attrs.get("complete", False):
-            raise StoreError(
-                f"The model at {root.path} lacks its training rows. Copy or train it again."
-            )
+        if index is None:
+            raise damaged(root.path / INDEX, "the model lacks its training rows")
+        where, width = index.description, 3 * root.n_features + 2
+        leaf_rows = index.read("leaf_rows", shape=(None,), kind="i")
+        n_leaves = len(leaf_rows)
+        n_cells = index.read("n_cells", shape=(n_leaves,), kind="i")
+        self._cell_rows = index.read("cell_rows", shape=(None,), kind="i")
+        self._bundles = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2))]
+        check_tiles(where, self._bundles, n_leaves)
+        check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
+        check_counts(where, "n_cells", n_cells, len(self._cell_rows))
+        check_counts(where, "cell_rows", self._cell_rows, root.n_rows)
         self.path = root.path
-        self.regions = unpack(read_array(index, "leaves"))
-        self.first_places = np.r_[0, np.cumsum(read_array(index, "leaf_rows"))]
-        self._cells = unpack(read_array(index, "cells"))
-        self._cell_rows = read_array(index, "cell_rows")
-        self._cell_ptr = np.r_[0, np.cumsum(read_array(index, "n_cells"))]
-        self._bundles = [(int(a), int(b)) for a, b in read_array(index, "bundles")]
+        self.first_places = np.r_[0, np.cumsum(leaf_rows)]
+        self._cell_ptr = np.r_[0, np.cumsum(n_cells)]
+        by_cell = np.r_[0, np.cumsum(self._cell_rows)]
+        if not np.array_equal(by_cell[self._cell_ptr], self.first_places):
+            raise damaged(where, "the rows of cells do not add up to those of leaves")
+        self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
+        shape = len(self._cell_rows), width
+        self._cells = unpack(index.read("cells", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
         self._cache = _Cache(cache_nbytes)
-        self._arrays: dict[tuple[int, str], zarr.Array[Any]] = {}
+        self._groups: dict[int, Group] = {}
 
     @property
     def n_rows(self) -> int:
@@ -168,24 +177,16 @@ class LeafReader:
             self._cache.put(leaf, found, found.X.nbytes + found.numbers.nbytes)
         return found
 
-    def _array(self, leaf: int, name: str) -> tuple["zarr.Array[Any]", slice]:
-        """Return an array of a leaf's bundle, kept open, and the leaf's rows in it."""
+    def _column(self, leaf: int, name: str, whole: bool = False) -> FloatArray:
+        """Return a leaf's rows of an array, or those of its whole bundle."""
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
-        if (first, name) not in self._arrays:
-            path = bundle_path(self.path, first, last, KIND)
-            try:
-                group = zarr.open_group(path, mode="r", zarr_format=3)
-            except (FileNotFoundError, ValueError) as error:
-                raise StoreError(
-                    f"The model's rows {path} are missing or damaged ({error}). "
-                    "Copy or train it again."
-                ) from error
-            self._arrays[first, name] = open_member(group, name)
-        start, stop = self.first_places[[leaf, leaf + 1]] - self.first_places[first]
-        return self._arrays[first, name], slice(int(start), int(stop))
-
-    def _column(self, leaf: int, name: str) -> FloatArray:
-        return read_values(*self._array(leaf, name))
+        if first not in self._groups:
+            # Kept open: it says where everything is.
+            self._groups[first] = open_leaf_group(self.path, first, last)
+        begin, start, stop, end = self.first_places[[first, leaf, leaf + 1, last + 1]].tolist()
+        n_features = (self.regions.low.shape[1],) if name == "X" else ()
+        own = slice(None) if whole else slice(start - begin, stop - begin)
+        return self._groups[first].read(name, own, shape=(end - begin, *n_features))
 
     def _read(self, leaf: int) -> LeafRows:
         cells = slice(*self._cell_ptr[leaf : leaf + 2])
@@ -199,11 +200,7 @@ class LeafReader:
 
     def read_numbers(self) -> IntArray:
         """Return the global row number of every place, int64 (n,)."""
-        parts = []
-        for first, _ in self._bundles:
-            array, _ = self._array(first, "numbers")
-            parts.append(read_values(array))
-        return np.concatenate(parts)
+        return np.concatenate([self._column(a, "numbers", whole=True) for a, _ in self._bundles])
 
     def read_places(self, places: IntArray) -> Rows:
         """Return the rows at some places, read leaf by leaf.

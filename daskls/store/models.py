@@ -1,5 +1,7 @@
 """Models of a bundle's cells as flat arrays, written whole; and read back cell by cell."""
 
+import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 
 from daskls.errors import StoreError
 from daskls.records import (
@@ -21,11 +22,14 @@ from daskls.records import (
     SolverSpec,
     Tree,
 )
+from daskls.store.asked import READ_NBYTES, adjacent_runs
+from daskls.store.checks import check_codes, check_counts, check_tree
 from daskls.store.files import replace_folder
-from daskls.store.layout import read_array, report_from_json, report_to_json, write_array
+from daskls.store.groups import Group, open_group, write_group
+from daskls.store.guard import damaged
+from daskls.store.layout import report_from_json, report_to_json
 
-# Support rows read at once: enough to make a read worth its overhead, few enough for any worker.
-READ_NBYTES = 8 << 20
+NAME = re.compile(r"(\d{6,})-(\d{6,})")
 
 __all__ = [
     "BundleModels",
@@ -36,6 +40,7 @@ __all__ = [
     "drop_others",
     "find_tiles",
     "finished_bundles",
+    "place_of",
     "tile_leaves",
     "write_bundle",
 ]
@@ -46,14 +51,21 @@ def bundle_path(root: Path, first_leaf: int, last_leaf: int, kind: str = "bundle
     return root / kind / f"{first_leaf:06d}-{last_leaf:06d}"
 
 
+def place_of(root: Path, folder: Path) -> str:
+    """Return a folder's path inside its store, as it goes into checksums."""
+    return folder.relative_to(root).as_posix()
+
+
 def finished_bundles(root: Path, kind: str = "bundles") -> list[tuple[int, int]]:
     """Return (first, last) leaf of every bundle on disk, in order.
 
     A bundle's folder appears by rename when all of it is written: it is its own marker.
     """
     folder = root / kind
-    names = [p.name for p in folder.iterdir() if p.name[0] != "."] if folder.exists() else []
-    return sorted((int(first), int(last)) for first, last in (name.split("-") for name in names))
+    names = os.listdir(folder) if folder.is_dir() else []
+    # Whatever else people and their file managers put there is passed over.
+    found = [match for match in map(NAME.fullmatch, names) if match]
+    return sorted((int(match[1]), int(match[2])) for match in found)
 
 
 def tile_leaves(bundles: list[tuple[int, int]], n_leaves: int) -> list[tuple[int, int]] | None:
@@ -143,22 +155,18 @@ def write_bundle(
     """
     target = bundle_path(root, first_leaf, last_leaf)
     d = len(models[0].center)
+    report = np.array([m.report.as_tuple() for m in models], CellReport.dtype())
+    arrays = {
+        "center": np.stack([m.center for m in models]),
+        "rows": np.concatenate([m.rows.reshape(-1, d) for m in models]),
+        "coef": np.concatenate([m.coef.ravel() for m in models]),
+        "intercepts": np.concatenate([m.intercepts for m in models]),
+        "classes": np.concatenate([m.classes for m in models]),
+        "n_support": np.concatenate([np.diff(m.class_ptr) for m in models]),
+        **extra,
+    }
     with replace_folder(target, root) as folder:
-        group = zarr.create_group(folder, zarr_format=3)
-        arrays = {
-            "report": np.array([m.report.as_tuple() for m in models], CellReport.dtype()),
-            "center": np.stack([m.center for m in models]),
-            "rows": np.concatenate([m.rows.reshape(-1, d) for m in models]),
-            "coef": np.concatenate([m.coef.ravel() for m in models]),
-            "intercepts": np.concatenate([m.intercepts for m in models]),
-            "classes": np.concatenate([m.classes for m in models]),
-            "n_support": np.concatenate([np.diff(m.class_ptr) for m in models]),
-            **extra,
-        }
-        report = arrays.pop("report")
-        for name, values in arrays.items():
-            write_array(group, name, values)
-        group.attrs["report"] = report_to_json(report)
+        write_group(folder, place_of(root, target), arrays, {"report": report_to_json(report)})
     return BundleReport(
         first_leaf,
         last_leaf,
@@ -169,90 +177,113 @@ def write_bundle(
     )
 
 
-def _runs(cells: IntArray, row_ptr: IntArray, max_rows: int) -> Iterator[list[int]]:
-    """Cut increasing cells into runs of adjacent cells with few support rows in all."""
-    run: list[int] = []
-    for cell in cells.tolist():
-        adjacent = run and cell == run[-1] + 1
-        if run and not (adjacent and row_ptr[cell + 1] - row_ptr[run[0]] <= max_rows):
-            yield run
-            run = []
-        run.append(cell)
-    if run:
-        yield run
-
-
 @dataclass(frozen=True)
 class BundleModels:
-    """Reads one bundle's models; only small arrays are kept, support rows are read on demand."""
+    """Reads one bundle's models; only small arrays are kept, support rows are read on demand.
+
+    ``n_cells``, ``n_features`` and ``n_classes`` are what the model's index says; None where
+    there is no index yet.
+    """
 
     root: Path
     first_leaf: int
     last_leaf: int
     spec: SolverSpec
+    n_cells: int | None = None
+    n_features: int | None = None
+    n_classes: int | None = None
 
     @cached_property
-    def _group(self) -> zarr.Group:
+    def _group(self) -> Group:
         path = bundle_path(self.root, self.first_leaf, self.last_leaf)
-        try:
-            return zarr.open_group(path, mode="r", zarr_format=3)
-        except (FileNotFoundError, ValueError) as error:
-            raise StoreError(
-                f"The model's bundle {path} is missing or damaged ({error}). "
-                "Copy or train it again."
-            ) from error
+        return open_group(self.root, place_of(self.root, path))
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        return report_from_json(self._group, self.n_cells)
 
     def report(self) -> np.ndarray[Any, Any]:
         """Return the structured table of the bundle's cells, numbered from 0."""
-        return report_from_json(self._group.attrs["report"])
+        return self._table.copy()
 
-    @property
-    def n_cells(self) -> int:
-        """The number of cells."""
-        return len(self._group.attrs["report"])
+    def count_cells(self) -> int:
+        """Return the number of cells."""
+        return len(self._table)
 
     def branches(self, center: FloatArray) -> list[Tree]:
         """Return the tree inside each of the bundle's leaves."""
-        counts = read_array(self._group, "branch_nodes")
-        stops = np.cumsum(counts)
-        directions, thresholds, children = (
-            read_array(self._group, name) for name in ("directions", "thresholds", "children")
-        )
-        return [
+        group, d = self._group, len(center)
+        n_leaves = self.last_leaf - self.first_leaf + 1
+        counts = group.read("branch_nodes", shape=(n_leaves,), kind="i")
+        check_counts(group.description, "branch_nodes", counts, self.count_cells() - n_leaves)
+        total, stops = int(counts.sum()), np.cumsum(counts)
+        directions = group.read("directions", shape=(total, d), kind="f")
+        thresholds = group.read("thresholds", shape=(total,), kind="f")
+        children = group.read("children", shape=(total, 2), kind="i")
+        trees = [
             Tree(center, directions[a:b], thresholds[a:b], children[a:b])
             for a, b in zip(stops - counts, stops, strict=True)
         ]
+        for tree in trees:
+            check_tree(tree, group.description)
+        return trees
 
     @cached_property
     def _cells(self) -> dict[str, FloatArray]:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
-        report = self.report()
-        n_classes = report["n_classes"]
+        group, report = self._group, self._table
+        n_classes, n_support = report["n_classes"], report["n_support"]
         # A constant model keeps one class, whatever its cell held.
-        n_kept = np.where(report["n_support"] > 0, n_classes, 1)
-        return {
-            "report": report,
-            "center": read_array(self._group, "center"),
-            "classes": read_array(self._group, "classes"),
-            "support": read_array(self._group, "n_support"),
-            "intercepts": read_array(self._group, "intercepts"),
-            "pair_ptr": np.r_[0, np.cumsum(n_kept * (n_kept - 1) // 2)],
-            "class_ptr": np.r_[0, np.cumsum(n_kept)],
-            "row_ptr": np.r_[0, np.cumsum(report["n_support"])],
-            "coef_ptr": np.r_[0, np.cumsum(report["n_support"] * (n_kept - 1))],
+        n_kept = np.where(n_support > 0, n_classes, 1)
+        # Bounded first: a sum of counts that nobody wrote may overflow.
+        check_counts(group.description, "n_support", n_support, group.shape_of("rows")[0])
+        if self.n_classes is not None:
+            check_codes(group.description, "n_classes", n_kept, self.n_classes + 1)
+        pair_ptr = np.r_[0, np.cumsum(n_kept * (n_kept - 1) // 2)]
+        class_ptr = np.r_[0, np.cumsum(n_kept)]
+        small = {
+            "center": group.read("center", shape=(len(report), self.n_features), kind="f"),
+            "classes": group.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
+            "support": group.read("n_support", shape=(int(class_ptr[-1]),), kind="i"),
+            "intercepts": group.read("intercepts", shape=(int(pair_ptr[-1]),), kind="f"),
+            "pair_ptr": pair_ptr,
+            "class_ptr": class_ptr,
+            "row_ptr": np.r_[0, np.cumsum(n_support)],
+            "coef_ptr": np.r_[0, np.cumsum(n_support * (n_kept - 1))],
         }
+        self._check_classes(small, n_support)
+        return small
+
+    def _check_classes(self, small: dict[str, FloatArray], n_support: IntArray) -> None:
+        """Refuse codes out of range or order, and support rows of classes that do not add up."""
+        path, ptr = self._group.description, small["class_ptr"]
+        classes, support = small["classes"], small["support"]
+        if self.n_classes is not None:
+            check_codes(path, "classes", classes, self.n_classes)
+        check_counts(path, "n_support", support)
+        first_of_cell = np.zeros(len(classes), np.bool_)
+        first_of_cell[ptr[:-1]] = True
+        if (np.diff(classes)[~first_of_cell[1:]] <= 0).any():
+            raise damaged(path, "the classes of a cell do not increase")
+        by_cell = np.add.reduceat(support, ptr[:-1]) if len(ptr) > 1 else support
+        if not np.array_equal(by_cell, n_support):
+            raise damaged(path, "the support rows of classes do not add up to those of cells")
 
     def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
         """Yield the models of cells, counted from the bundle's first, in increasing order.
 
         Support rows of adjacent cells are read at once, up to `READ_NBYTES`.
         """
-        width = self._cells["center"].shape[1]
-        row_ptr, coef_ptr = self._cells["row_ptr"], self._cells["coef_ptr"]
-        for run in _runs(cells, row_ptr, max(READ_NBYTES // (4 * width), 1)):
+        small, group = self._cells, self._group
+        width = small["center"].shape[1]
+        row_ptr, coef_ptr = small["row_ptr"], small["coef_ptr"]
+        of_rows, of_coef = (int(row_ptr[-1]), width), (int(coef_ptr[-1]),)
+        for run in adjacent_runs(cells, row_ptr, max(READ_NBYTES // (4 * width), 1)):
             first, last = run[0], run[-1] + 1
-            rows = read_array(self._group, "rows", slice(row_ptr[first], row_ptr[last]))
-            coef = read_array(self._group, "coef", slice(coef_ptr[first], coef_ptr[last]))
+            at = slice(int(row_ptr[first]), int(row_ptr[last]))
+            rows = group.read("rows", at, shape=of_rows, kind="f")
+            at = slice(int(coef_ptr[first]), int(coef_ptr[last]))
+            coef = group.read("coef", at, shape=of_coef, kind="f")
             for cell in run:
                 own_rows = slice(*(row_ptr[cell : cell + 2] - row_ptr[first]))
                 own_coef = slice(*(coef_ptr[cell : cell + 2] - coef_ptr[first]))
@@ -263,7 +294,7 @@ class BundleModels:
         small = self._cells
         kept = slice(*small["class_ptr"][cell : cell + 2])
         classes = small["classes"][kept]
-        report = CellReport(*small["report"][cell].item())
+        report = CellReport(*self._table[cell].item())
         return LocalModel(
             center=small["center"][cell],
             rows=rows,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,18 @@ from daskls.records import (
     Partition,
     SolverSpec,
 )
+from daskls.store.asked import asked_bundles
 from daskls.store.centers import read_centers
-from daskls.store.files import disk_errors
+from daskls.store.checks import check_tiles, spec_from_json
+from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.joint import read_linear_model
 from daskls.store.layout import (
     Root,
-    read_array,
+    partition_arrays,
+    partition_attributes,
     read_forest,
     report_from_json,
     root_stamp,
-    write_array,
-    write_partition,
 )
 from daskls.store.models import BundleModels, finished_bundles
 
@@ -51,10 +53,20 @@ def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
     return asdict(spec)
 
 
-def spec_from_json(values: dict[str, Any]) -> SolverSpec:
-    """Return the spec that `spec_to_json` took apart."""
-    lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
-    return SolverSpec(**{**values, **lists})
+def _write_index(
+    root: Root,
+    bundles: list[tuple[int, int]],
+    first_cells: list[int],
+    arrays: dict[str, FloatArray],
+    attributes: dict[str, Any],
+) -> None:
+    """Write the index, then set the marker: from here on the model is complete."""
+    own = {
+        "bundles": np.array(bundles, np.int64).reshape(-1, 2),
+        "first_cell": np.array(first_cells, np.int64),
+    }
+    root.write_group("index", {**arrays, **own}, attributes)
+    root.update(complete=True)
 
 
 def write_index(
@@ -69,12 +81,8 @@ def write_index(
     bundles : list of (first, last) leaf, in order. Only these belong to the model.
     first_cells : list of int. The first cell of each bundle, and the number of cells last.
     """
-    with disk_errors(root.path):
-        group = root.replace_group("index")
-        write_partition(group, partition)
-        write_array(group, "bundles", np.array(bundles, np.int64))
-        write_array(group, "first_cell", np.array(first_cells, np.int64))
-        root.group.attrs["complete"] = True
+    arrays, attributes = partition_arrays(partition), partition_attributes(partition)
+    _write_index(root, bundles, first_cells, arrays, attributes)
 
 
 def write_center_index(
@@ -94,24 +102,13 @@ def write_center_index(
     numbers : int array (c,). Their global row numbers.
     gamma : float, or None where each neighborhood has its own
     """
-    with disk_errors(root.path):
-        group = root.replace_group("index")
-        write_array(group, "bundles", np.array(bundles, np.int64))
-        write_array(group, "first_cell", np.array([*(a for a, _ in bundles), len(X)], np.int64))
-        write_array(group, "centers", X)
-        write_array(group, "numbers", numbers)
-        group.attrs["gamma"] = gamma
-        root.group.attrs["complete"] = True
+    first_cells = [*(a for a, _ in bundles), len(X)]
+    _write_index(root, bundles, first_cells, {"centers": X, "numbers": numbers}, {"gamma": gamma})
 
 
 def write_row_index(root: Root, gamma: float | None) -> None:
     """Set the marker of a model that is its rows."""
-    with disk_errors(root.path):
-        group = root.replace_group("index")
-        write_array(group, "bundles", np.empty((0, 2), np.int64))
-        write_array(group, "first_cell", np.zeros(1, np.int64))
-        group.attrs["gamma"] = gamma
-        root.group.attrs["complete"] = True
+    _write_index(root, [], [0], {}, {"gamma": gamma})
 
 
 def write_single_index(
@@ -126,13 +123,7 @@ def write_single_index(
     gamma : float, or None of a kernel without
     summary : dict. JSON values: what was tried, and what was chosen.
     """
-    with disk_errors(root.path):
-        group = root.replace_group("index")
-        write_array(group, "bundles", np.array([bundle], np.int64))
-        write_array(group, "first_cell", np.array([0, 1], np.int64))
-        group.attrs["gamma"] = gamma
-        group.attrs["summary"] = summary
-        root.group.attrs["complete"] = True
+    _write_index(root, [bundle], [0, 1], {}, {"gamma": gamma, "summary": summary})
 
 
 class Report(np.recarray[Any, Any]):
@@ -151,7 +142,7 @@ class ModelReader:
     ----------
     path : Path
     meta : dict. What the estimator wrote about itself.
-    index : zarr.Group. What answers need to find their cells.
+    index : Group. What answers need to find their cells.
     """
 
     def __init__(self, path: Path) -> None:
@@ -166,19 +157,43 @@ class ModelReader:
         self.meta: dict[str, Any] = root.attributes["meta"]
         index = root.find_group("index")
         if index is None:
-            raise StoreError(f"The model at {path} lacks its index. Copy or train it again.")
+            raise damaged(path / "index", "the model lacks its index")
         self.index = index
         self._forest = read_forest(index) if "n_nodes" in index else None
-        self._first_cell = read_array(index, "first_cell").tolist()
+        listed = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2), kind="i")]
+        self._first_cell = self._read_first_cells(len(listed))
         spec = spec_from_json(self.meta["spec"])
-        listed = [(int(a), int(b)) for a, b in read_array(index, "bundles")]
         missing = sorted(set(listed) - set(finished_bundles(path)))
         if missing:
             raise StoreError(
                 f"The model at {path} lacks {len(missing)} of its {len(listed)} bundles, "
                 f"{missing[0][0]:06d}-{missing[0][1]:06d} first. Copy or train it again."
             )
-        self.bundles = [BundleModels(path, a, b, spec) for a, b in listed]
+        n_features, n_classes = self.meta["n_features"], len(self.meta["classes"]["values"])
+        counts = np.diff(self._first_cell).tolist()
+        self.bundles = [
+            BundleModels(path, a, b, spec, n_cells, n_features, n_classes)
+            for (a, b), n_cells in zip(listed, counts, strict=False)
+        ]
+        if self._forest is not None:
+            self._check_forest(self._forest, listed)
+
+    def _read_first_cells(self, n_bundles: int) -> list[int]:
+        """Return the first cell of each bundle, and the number of cells last."""
+        # A model of rows or of landmarks has no bundles.
+        found: list[int] = self.index.read("first_cell", shape=(n_bundles + 1,), kind="i").tolist()
+        if found[0] * n_bundles or any(a >= b for a, b in pairwise(found)):
+            raise damaged(self.index.path / "first_cell", "the cells of bundles do not rise from 0")
+        return found
+
+    def _check_forest(self, forest: Forest, bundles: list[tuple[int, int]]) -> None:
+        """Refuse trees of other cells than the bundles hold, or of other features."""
+        where = self.index.description
+        check_tiles(where, bundles, None)
+        if forest.n_leaves != self.n_cells:
+            raise damaged(where, f"its trees have {forest.n_leaves} cells, not {self.n_cells}")
+        if len(forest.center) != self.meta["n_features"]:
+            raise damaged(where, f"its trees are of {len(forest.center)} features")
 
     @property
     def n_cells(self) -> int:
@@ -210,8 +225,9 @@ class ModelReader:
     def spec(self) -> SolverSpec:
         """What the cells were trained with; gamma as the fit found it."""
         spec = spec_from_json(self.meta["spec"])
-        gamma = self.index.attrs.get("gamma")
-        return spec if gamma is None else replace(spec, gamma=(float(str(gamma)),))
+        with malformed_is_damage(self.index.description):
+            gamma = self.index.attrs.get("gamma")
+            return spec if gamma is None else replace(spec, gamma=(float(str(gamma)),))
 
     @property
     def cover(self) -> dict[str, int]:
@@ -224,28 +240,29 @@ class ModelReader:
     @property
     def summary(self) -> dict[str, Any]:
         """What a method of one model tried, and what it chose; empty for the others."""
-        values: Any = self.index.attrs.get("summary", {})
-        return dict(values)
+        with malformed_is_damage(self.index.description):
+            return dict(self.index.attrs.get("summary", {}))
 
     @cached_property
     def linear(self) -> LinearModel:
         """The whole model, where it is one on landmarks."""
-        return read_linear_model(self.index)
+        n_classes = len(self.meta["classes"]["values"])
+        return read_linear_model(self.index, self.meta["n_features"], n_classes)
 
     @cached_property
     def centers(self) -> tuple[FloatArray, IntArray]:
         """The features of the centers of neighborhoods, (c, d), and their global row numbers."""
-        return read_array(self.index, "centers"), read_array(self.index, "numbers")
+        shape = self.n_cells, self.meta["n_features"]
+        X = self.index.read("centers", shape=shape, kind="f")
+        return X, self.index.read("numbers", shape=shape[:1], kind="i")
 
     def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
         """Yield the models of cells, given in increasing order, bundle by bundle.
 
         At most one read's support rows are in memory, besides the model in the caller's hands.
         """
-        bounds = np.searchsorted(cells, self._first_cell)
-        for i, bundle in enumerate(self.bundles):
-            own = cells[bounds[i] : bounds[i + 1]]
-            yield from bundle.read_cells(own - self._first_cell[i])
+        for i, own in asked_bundles(cells, self._first_cell):
+            yield from self.bundles[i].read_cells(own)
 
     def read_cell(self, cell: int) -> LocalModel:
         """Return one cell's model."""
@@ -255,7 +272,7 @@ class ModelReader:
     def report(self) -> Report:
         """One row a cell, in the order of cells."""
         if "report" in self.index.attrs:
-            return report_from_json(self.index.attrs["report"]).view(Report)
+            return report_from_json(self.index, self.n_cells).view(Report)
         tables = [
             bundle.numbered_report(first)
             for bundle, first in zip(self.bundles, self._first_cell, strict=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import zarr
-from support import MIB, Calls, checkers, small_svc
+from support import MIB, Calls, checkers, edit_attributes, small_svc
 
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
@@ -439,14 +439,6 @@ def test_store_of_other_data(model, tmp_path):
             svc.fit(*rows, sample_weight=weights)
 
 
-def edit_attributes(path, change):
-    """Change the attributes of a group's zarr.json."""
-    file = path / "zarr.json"
-    content = json.loads(file.read_text())
-    change(content["attributes"])
-    file.write_text(json.dumps(content))
-
-
 @pytest.fixture
 def saved(model, tmp_path):
     model.save(tmp_path / "m")
@@ -455,10 +447,22 @@ def saved(model, tmp_path):
 
 def test_newer_format(saved):
     edit_attributes(saved, lambda a: a.update(daskls_format=99))
-    with pytest.raises(StoreError, match=r"format 99; this daskls reads up to 1\. Upgrade"):
+    with pytest.raises(StoreError, match=r"format 99; this daskls reads format 2\. Upgrade"):
         daskls.load(saved)
     with pytest.raises(StoreError, match="format 99"):
         small_svc(store=saved).fit(X, Y)
+
+
+def test_older_format(saved):
+    # As an older daskls wrote it: its root had no checksum.
+    file = saved / "zarr.json"
+    content = json.loads(file.read_text())
+    content["attributes"]["daskls_format"] = 1
+    del content["attributes"]["crc32c"]
+    file.write_text(json.dumps(content))
+    for use in (daskls.load, lambda path: small_svc(store=path).fit(X, Y)):
+        with pytest.raises(StoreError, match=r"format 1; this daskls reads format 2\. Train"):
+            use(saved)
 
 
 def test_unknown_estimator(saved):
@@ -526,7 +530,7 @@ def test_damaged_arrays(saved, name, damage):
 
 def test_damaged_root(saved):
     truncate(saved / "zarr.json")
-    with pytest.raises(StoreError, match="damaged attributes"):
+    with pytest.raises(StoreError, match=r"m/zarr\.json is damaged: "):
         daskls.load(saved)
 
 

@@ -13,7 +13,7 @@ from zarr.storage import _local
 import daskls
 from daskls import StoreError
 from daskls.graph import regroup, train
-from daskls.store import exchange
+from daskls.store import exchange, flat, groups
 
 
 def test_every_task_twice_at_once_does_no_harm(data, undisturbed, monkeypatch, tmp_path):
@@ -121,8 +121,15 @@ class FullFrom:
 
 
 def zarr_writer(monkeypatch, at, part):
-    """Fail on files of the store whose path holds ``part``."""
+    """Fail on files that Zarr writes, whose path holds ``part``."""
     return FullFrom(monkeypatch, _local, "_put", at, lambda path, *_, **__: part in str(path))
+
+
+def group_writer(monkeypatch, at, part):
+    """Fail on files of the store's groups whose path holds ``part``."""
+    full = FullFrom(monkeypatch, flat, "write_file", at, lambda path, *_: part in str(path))
+    monkeypatch.setattr(groups, "write_file", flat.write_file)
+    return full
 
 
 @pytest.mark.parametrize("at", [0, 5])
@@ -139,9 +146,10 @@ def test_a_full_disk(place, at, data, undisturbed, monkeypatch, tmp_path):
             at = min(at, 0) if place == "manifest" else at
             full = FullFrom(monkeypatch, *saves[place], at, lambda *_, **__: True)
     elif place == "root":
-        full = zarr_writer(monkeypatch, 0, "m/zarr.json")
+        full = group_writer(monkeypatch, 0, "m/.zarr.json")
     else:
-        full = zarr_writer(monkeypatch, at, f"/{place}/")
+        # A group is written beside its place.
+        full = group_writer(monkeypatch, at, {"bundles": "/bundles/"}.get(place, f"/.new-{place}"))
     with pytest.raises(StoreError, match=r"No space left.*Free some space.*call fit again"):
         small_svc(store=store).fit(*data)
     with pytest.raises(StoreError):

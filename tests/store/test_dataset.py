@@ -261,7 +261,7 @@ def test_a_full_disk_is_a_store_error_and_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module.zarr.Array, "resize", refuse)
     with (
-        pytest.raises(StoreError, match=r"No space left.*free space"),
+        pytest.raises(StoreError, match=r"No space left.*Free some space"),
         DatasetWriter(tmp_path / "d", 2, "f4") as writer,
     ):
         writer.append(np.zeros((1, 2)), np.zeros(1, int))

@@ -1,0 +1,194 @@
+"""What is read is looked at before compiled code trusts it: sizes, pointers, trees, codes.
+
+A checksum says that a file is what was written. These say that it is what a reader may index by,
+whoever wrote it.
+"""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.records import CellReport, Chunks, FloatArray, IntArray, SolverSpec, Tree
+from daskls.store.groups import Group
+from daskls.store.guard import damaged, malformed_is_damage
+
+__all__ = [
+    "check_chunks",
+    "check_classes",
+    "check_codes",
+    "check_counts",
+    "check_forest_sizes",
+    "check_report",
+    "check_root",
+    "check_tiles",
+    "check_tree",
+    "spec_from_json",
+]
+
+KERNELS = ("rbf", "linear", "poly")
+# Labels are held by every process that answers; a dtype may claim far more than they have text.
+MAX_LABELS_NBYTES = 64 << 20
+
+
+def check_root(group: Group) -> None:
+    """Refuse a root that lacks what every reader takes from it.
+
+    Raises
+    ------
+    DamageError
+    """
+    with malformed_is_damage(group.description):
+        attributes = group.attrs
+        _expect(type(attributes["fingerprint"]) is str, "fingerprint")
+        _expect(type(attributes["seed"]) is int, "seed")
+        _expect(type(attributes["complete"]) is bool, "complete")
+        meta = attributes["meta"]
+        _expect(type(meta["estimator"]) is str, "estimator")
+        _expect(type(meta["params"]) is dict, "params")
+        _expect(type(meta.get("method", {})) is dict, "method")
+        for name in ("n_features", "n_rows"):
+            _expect(type(meta[name]) is int and meta[name] > 0, name)
+        spec_from_json(meta["spec"])
+        check_classes(meta["classes"])
+
+
+def _expect(is_so: bool, what: str) -> None:
+    if not is_so:
+        raise ValueError(f"{what} is not what it must be")
+
+
+def spec_from_json(values: dict[str, Any]) -> SolverSpec:
+    """Return the spec that `spec_to_json` took apart.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError : it is none
+    """
+    lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
+    spec = SolverSpec(**{**values, **lists})
+    _expect(spec.kernel in KERNELS, "kernel")
+    _expect(type(spec.degree) is int and spec.degree >= 0, "degree")
+    for name in ("C", "gamma"):
+        given = getattr(spec, name)
+        _expect(given is None or (type(given) is tuple and len(given) > 0), name)
+        _expect(bool(np.isfinite(np.array(given or (), np.float64)).all()), name)
+    _expect(bool(np.isfinite([float(spec.coef0), float(spec.tol), int(spec.cv)]).all()), "tol")
+    return spec
+
+
+def check_classes(values: Any) -> None:
+    """Refuse labels whose dtype would take more memory than they have text.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError
+    """
+    dtype, labels = np.dtype(values["dtype"]), values["values"]
+    _expect(type(labels) is list and len(labels) > 0, "classes")
+    _expect(len(labels) * dtype.itemsize <= MAX_LABELS_NBYTES, "the size of the classes' dtype")
+    _expect(np.array(labels, dtype).shape == (len(labels),), "classes")
+
+
+def check_chunks(chunks: Chunks) -> None:
+    """Refuse numbers of chunks that cannot be.
+
+    Raises
+    ------
+    ValueError
+    """
+    _expect(all(type(getattr(chunks, f.name)) is int for f in fields(chunks)), "chunks")
+    _expect(0 < chunks.n_leaves <= chunks.n_rows, "chunks")
+
+
+def check_report(table: FloatArray, n_cells: int | None) -> None:
+    """Refuse a table of cells whose counts cannot be.
+
+    Raises
+    ------
+    ValueError
+    """
+    _expect(n_cells is None or len(table) == n_cells, f"the number of cells, {len(table)},")
+    for name in ("cell", "leaf", "n_rows", "n_classes", "n_support", "partition"):
+        _expect(bool((table[name] >= 0).all()), name)
+    _expect(bool((table["n_classes"] > 0).all()), "n_classes")
+    for f in fields(CellReport):
+        if f.type is float:
+            _expect(not np.isinf(table[f.name]).any(), f.name)
+
+
+def check_counts(path: Path, name: str, counts: IntArray, total: int | None = None) -> None:
+    """Refuse numbers of parts that are negative or do not add up.
+
+    Raises
+    ------
+    DamageError
+    """
+    # Summed as Python's integers: a sum that overflows may be any number.
+    if len(counts) and int(counts.min()) < 0:
+        raise damaged(path, f"{name} holds {int(counts.min())}, which counts nothing")
+    found = sum(counts.tolist())
+    if total is not None and found != total:
+        raise damaged(path, f"{name} adds up to {found}, and {total} is expected")
+
+
+def check_codes(path: Path, name: str, codes: IntArray, n_codes: int) -> None:
+    """Refuse codes outside 0 .. n_codes - 1.
+
+    Raises
+    ------
+    DamageError
+    """
+    if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_codes:
+        raise damaged(path, f"{name} reaches from {codes.min()} to {codes.max()} of {n_codes}")
+
+
+def check_forest_sizes(group: Group, n_nodes: IntArray) -> None:
+    """Refuse numbers of nodes that no trees have, before anything is read by them.
+
+    Raises
+    ------
+    DamageError
+    """
+    check_counts(group.description, "n_nodes", n_nodes)
+    if not len(n_nodes):
+        raise damaged(group.description, "it holds no tree")
+
+
+def check_tree(tree: Tree, path: Path) -> None:
+    """Refuse a tree that a walk may not leave: children point forward, and each place is met once.
+
+    Raises
+    ------
+    DamageError
+    """
+    children = tree.children
+    n_nodes = len(tree.thresholds)
+    inner = children[children >= 0]
+    leaves = ~children[children < 0]
+    is_tree = (
+        children.shape == (n_nodes, 2)
+        and (children.max(axis=1, initial=-1) < n_nodes).all()
+        and ((children < 0) | (children > np.arange(n_nodes)[:, None])).all()
+        and np.array_equal(np.sort(inner), np.arange(1, n_nodes))
+        and (not n_nodes or np.array_equal(np.sort(leaves), np.arange(n_nodes + 1)))
+    )
+    if not is_tree:
+        raise damaged(path, "its nodes do not form a tree")
+
+
+def check_tiles(path: Path, tiles: list[tuple[int, int]], n: int | None) -> None:
+    """Refuse bundles that do not follow each other from 0 on; ``n`` is what they hold in all.
+
+    Raises
+    ------
+    DamageError
+    """
+    expected = 0
+    for first, last in tiles:
+        if first != expected or last < first:
+            raise damaged(path, f"its bundle {first}-{last} does not follow the one before")
+        expected = last + 1
+    if n is not None and expected != n:
+        raise damaged(path, f"its bundles hold {expected}, and {n} is expected")

@@ -1,0 +1,116 @@
+"""Flat arrays in Zarr's format: what they are, and how they are written chunk by chunk.
+
+Chunks hold rows, whole ones, uncompressed; each ends in its crc32c, as Zarr's codec of that name
+wants it, so that any Zarr library reads them.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.records import FloatArray
+from daskls.store.checksums import checksum, sum_as_bytes
+from daskls.store.files import write_file
+
+__all__ = ["DESCRIPTION", "MAX_CHUNK_ROWS", "ArraySpec", "write_array"]
+
+DESCRIPTION = "zarr.json"
+# Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
+MAX_CHUNK_ROWS = 4096
+MAX_CHUNK_NBYTES = 4 << 20
+DTYPES = frozenset(
+    np.dtype(name).str for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+)
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What an array is: a group's description keeps it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    chunk_rows: int
+    sums: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: FloatArray, chunk_rows: int) -> "ArraySpec":
+        """Return the spec of an array that is to be written, without its sums."""
+        row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
+        rows = min(len(values), chunk_rows, MAX_CHUNK_NBYTES // row_nbytes)
+        dtype = values.dtype.newbyteorder("<").str
+        return cls(dtype, tuple(values.shape), max(rows, 1), ())
+
+    @classmethod
+    def from_json(cls, values: Any) -> "ArraySpec":
+        """Return the spec that a description holds.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError : it is none
+        """
+        dtype, shape, chunk_rows = values["dtype"], values["shape"], values["chunk_rows"]
+        spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]))
+        numbers = (*spec.shape, spec.chunk_rows, *spec.sums)
+        if dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
+            raise ValueError("an array of a dtype, a shape or sums that none has")
+        if not spec.shape or chunk_rows < 1:
+            raise ValueError("an array without rows or chunks")
+        if len(spec.sums) != spec.n_chunks:
+            raise ValueError(f"{len(spec.sums)} sums of {spec.n_chunks} chunks")
+        return spec
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes of a row."""
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
+
+    @property
+    def n_chunks(self) -> int:
+        """The number of chunks, 0 of an array without values."""
+        return -(-self.shape[0] // self.chunk_rows) if math.prod(self.shape) else 0
+
+    def chunk_path(self, folder: Path, number: int) -> Path:
+        """Return the file of a chunk."""
+        return folder.joinpath("c", str(number), *("0" for _ in self.shape[1:]))
+
+    def describe(self) -> bytes:
+        """Return the array's own ``zarr.json``, which other Zarr libraries read."""
+        dtype = np.dtype(self.dtype)
+        chunk_shape = [self.chunk_rows, *(max(n, 1) for n in self.shape[1:])]
+        described = {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(self.shape),
+            "data_type": dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": "NaN" if dtype.kind == "f" else int(np.iinfo(dtype).min),
+            "codecs": [
+                {"name": "bytes", "configuration": {"endian": "little"}},
+                {"name": "crc32c"},
+            ],
+            "attributes": {},
+        }
+        return json.dumps(described, indent=2).encode()
+
+
+def write_array(folder: Path, values: FloatArray, chunk_rows: int) -> ArraySpec:
+    """Write an array's chunks and description; return what it is."""
+    spec = ArraySpec.of(values, chunk_rows)
+    sums = []
+    for number in range(spec.n_chunks):
+        first = number * spec.chunk_rows
+        chunk = np.zeros((spec.chunk_rows, *spec.shape[1:]), spec.dtype)
+        part = values[first : first + spec.chunk_rows]
+        chunk[: len(part)] = part
+        sums.append(checksum(chunk))
+        path = spec.chunk_path(folder, number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, chunk.data, sum_as_bytes(sums[-1]))
+    folder.mkdir(exist_ok=True)
+    write_file(folder / DESCRIPTION, spec.describe())
+    return ArraySpec(spec.dtype, spec.shape, spec.chunk_rows, tuple(sums))

@@ -1,0 +1,152 @@
+"""Reading a store's files: plain files inside the store, of a size that is known before."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+
+import numpy as np
+
+from daskls.errors import DamageError, StoreError
+from daskls.records import FloatArray
+
+__all__ = [
+    "check_inside",
+    "damaged",
+    "find_size",
+    "malformed_is_damage",
+    "open_file",
+    "read_into",
+    "read_whole",
+]
+
+# What opening a path says where something else than a file that can be read is there.
+NOT_A_FILE = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
+)
+# What Python raises where values are not of the kind or the number that was written.
+MALFORMED = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError),
+    *(RecursionError, MemoryError),
+)
+
+
+def damaged(path: Path, why: str) -> DamageError:
+    """Return the error of a damaged file: it names the file, what is wrong, and what to do."""
+    return DamageError(
+        f"The store's file {path} is damaged: {why}. Copy the model again; or call fit again with "
+        "the same data, parameters and store: what is damaged is removed, and only that is "
+        "trained again.",
+        str(path),
+    )
+
+
+@contextmanager
+def malformed_is_damage(path: Path) -> Iterator[None]:
+    """Turn what the parsing of a file's values raises into an error that names the file."""
+    try:
+        yield
+    except MALFORMED as error:
+        raise damaged(
+            path, f"its values are malformed ({type(error).__name__}: {error})"
+        ) from error
+
+
+def check_inside(path: Path, root: Path) -> None:
+    """Refuse a path that links lead out of the store; the store itself may lie behind a link.
+
+    Raises
+    ------
+    DamageError
+    """
+    real, base = os.path.realpath(path), os.path.realpath(root)
+    if os.path.commonpath([real, base]) != base:
+        raise damaged(path, f"it is a link out of the store, to {real}")
+
+
+def find_size(path: Path, root: Path) -> int:
+    """Return the size of a plain file of a store, which is not opened.
+
+    Raises
+    ------
+    DamageError : it is missing, a link out of the store, or no plain file
+    StoreError : the system refuses to look at it
+    """
+    try:
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            check_inside(path, root)
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise damaged(path, "it is no plain file")
+    return status.st_size
+
+
+@contextmanager
+def open_file(path: Path, root: Path) -> Iterator[FileIO]:
+    """Yield a plain file of a store, open for reading and not buffered.
+
+    Raises
+    ------
+    DamageError, StoreError : as `find_size`
+    """
+    # Before it is opened: to open a pipe may wait for ever, to open a device may move it.
+    find_size(path, root)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        yield file
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> StoreError:
+    """Return the error of a file that cannot be opened: missing is damage, forbidden is not."""
+    if isinstance(error, FileNotFoundError):
+        return damaged(path, "it is missing")
+    if isinstance(error, ValueError) or error.errno in NOT_A_FILE:
+        return damaged(path, str(error))
+    return StoreError(
+        f"The store's file {path} cannot be read ({error.strerror}). Give this process the right "
+        "to read it, or check the disk."
+    )
+
+
+def read_into(file: FileIO, path: Path, values: FloatArray) -> None:
+    """Fill an array with the bytes at the file's position, in as many reads as it takes.
+
+    Raises
+    ------
+    DamageError : the file ends before
+    """
+    view = values.view(np.uint8).reshape(-1).data
+    filled = 0
+    while filled < len(view):
+        try:
+            n_read = file.readinto(view[filled:])
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if not n_read:
+            raise damaged(path, f"it ends {len(view) - filled} bytes too early")
+        filled += n_read
+
+
+def read_whole(path: Path, root: Path, most: int) -> bytes:
+    """Return a file's bytes.
+
+    Raises
+    ------
+    DamageError : as `open_file`, and where it has more bytes than any such file
+    """
+    size = find_size(path, root)
+    if size > most:
+        raise damaged(path, f"it has {size} bytes, and at most {most} are expected")
+    content = np.empty(size, np.uint8)
+    with open_file(path, root) as file:
+        read_into(file, path, content)
+    return content.tobytes()

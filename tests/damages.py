@@ -1,0 +1,83 @@
+"""What disks, programs and people do to files."""
+
+import numpy as np
+
+BLOCK = 512
+
+
+def _flip(file, rng):
+    content = bytearray(file.read_bytes())
+    if content:
+        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+    file.write_bytes(content)
+
+
+def _zero(file, rng):
+    content = bytearray(file.read_bytes())
+    start = int(rng.integers(0, max(len(content), 1)))
+    block = min(BLOCK, len(content) - start)
+    content[start : start + block] = bytes(block)
+    file.write_bytes(content)
+
+
+def _truncate(file, rng):
+    content = file.read_bytes()
+    file.write_bytes(content[: int(rng.integers(0, max(len(content), 1)))])
+
+
+def _extend(file, rng):
+    file.write_bytes(file.read_bytes() + rng.bytes(int(rng.integers(1, BLOCK))))
+
+
+def _remove(file, rng):
+    file.unlink()
+
+
+def _swap(file, rng):
+    """Let the file change places with another one of its kind, if there is one."""
+    root = file.parent
+    while root.parent.name and not (root / "zarr.json").exists():
+        root = root.parent
+    store = root.parent if (root.parent / "zarr.json").exists() else root
+    store = store.parent if (store.parent / "zarr.json").exists() else store
+    others = [other for other in files_of(store) if other != file and is_like(file, other)]
+    if others:
+        other = others[rng.integers(len(others))]
+        aside = file.with_name("aside")
+        file.rename(aside)
+        other.rename(file)
+        aside.rename(other)
+
+
+def is_like(file, other):
+    """Whether two files are of one kind: chunks, descriptions, or files of one suffix."""
+    chunks = [f.suffix == "" and f.name.isdigit() for f in (file, other)]
+    return all(chunks) or (file.name == other.name) or (file.suffix == other.suffix != "")
+
+
+DAMAGES = {
+    "bit": _flip,
+    "zeroed block": _zero,
+    "truncated": _truncate,
+    "extended": _extend,
+    "removed": _remove,
+    "swapped": _swap,
+}
+
+
+def files_of(folder):
+    """Return all plain files below a folder, in order; dot files are nobody's."""
+    return sorted(
+        p
+        for p in folder.rglob("*")
+        if p.is_file() and not any(part[0] == "." for part in p.relative_to(folder).parts)
+    )
+
+
+def draw_damages(folder, n, seed):
+    """Yield ``n`` drawn pairs of a file of a folder, relative to it, and a kind of damage."""
+    rng = np.random.default_rng(seed)
+    files = [file.relative_to(folder) for file in files_of(folder)]
+    kinds = sorted(DAMAGES)
+    for _ in range(n):
+        yield files[rng.integers(len(files))], kinds[rng.integers(len(kinds))], rng

@@ -1,0 +1,75 @@
+"""Only files of bundles that hold an asked cell are opened."""
+
+import shutil
+
+import numpy as np
+import pytest
+from support import OpenedFiles, checkers, n_bundles, small_svc
+
+import daskls
+from daskls.plan import bundles as plan
+from daskls.store.reader import ModelReader
+
+X, Y = checkers(3000)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("asked") / "m"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "BUNDLES_PER_SLOT", 100)
+        patch.setattr(plan, "MIN_BUNDLE_COST", 0.0)
+        # Saved elsewhere, so that this process has read nothing of it.
+        small_svc().fit(X, Y).save(path)
+    assert n_bundles(path) > 20
+    return path
+
+
+def touched(files):
+    """Return the bundles that files belong to."""
+    return sorted({file.split("/")[1] for file in files if file.startswith("bundles/")})
+
+
+def test_one_query_opens_the_files_of_one_bundle(store):
+    with OpenedFiles(store) as files:
+        model = daskls.load(store)
+    assert touched(files) == []
+    with OpenedFiles(store) as files:
+        label = model.predict(X[:1])
+    # The bundle's description, and of six arrays the description and the one chunk.
+    assert len(touched(files)) == 1
+    assert len(files) == len(set(files)) == 13
+    assert label[0] == model.predict(X)[0]
+    # What the model keeps of a bundle is read once.
+    with OpenedFiles(store) as files:
+        model.predict(X[:1])
+    assert {file.split("/")[2] for file in files} == {"rows", "coef"}
+
+
+def test_queries_open_the_bundles_that_they_ask(store):
+    reader = ModelReader(store)
+    ends = np.array(reader._first_cell)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        cells = np.unique(rng.integers(0, reader.n_cells, rng.integers(1, 6)))
+        reader = ModelReader(store)
+        with OpenedFiles(store) as files:
+            models = list(reader.read_cells(cells))
+        wanted = sorted({int(np.searchsorted(ends, cell, "right")) - 1 for cell in cells})
+        names = [f"{reader.bundles[i].first_leaf:06d}" for i in wanted]
+        assert [name[:6] for name in touched(files)] == names
+        for cell, model in zip(cells.tolist(), models, strict=True):
+            assert model.rows.tobytes() == reader.read_cell(cell).rows.tobytes()
+
+
+def test_stray_files_are_passed_over(store, tmp_path):
+    copy = tmp_path / "m"
+    shutil.copytree(store, copy)
+    expected = daskls.load(store).decision_function(X)
+    folders = [copy, *(p for p in copy.rglob("*") if p.is_dir())]
+    for folder in folders:
+        for name in ("desktop.ini", "README", ".DS_Store", "a-b", "Thumbs.db", "1-2"):
+            (folder / name).write_text("stray")
+    np.testing.assert_array_equal(daskls.load(copy).decision_function(X), expected)
+    again = small_svc(store=copy).fit(X, Y)
+    np.testing.assert_array_equal(again.decision_function(X), expected)
