@@ -1,0 +1,102 @@
+"""`PYTHONPATH=tests python -m chaos NAME`: run a campaign, or one trial of it again."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def main(arguments=None):
+    """Read the command line, run, write the table; return how many trials failed."""
+    options = parse(arguments)
+    # OpenMP's pool of threads does not survive a fork: trials run in forks of this process.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    run = {"stores": run_trials, "faults": run_trials}[options.campaign]
+    return run(options)
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
+    parser.add_argument("campaign", choices=["faults", "stores"])
+    parser.add_argument("--trials", type=int, default=None, help="how many, from number 0")
+    parser.add_argument("--only", type=int, nargs="+", help="these numbers, and print them")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2, help="trials that run at once")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds without progress")
+    parser.add_argument("--folder", default=f"/tmp/daskls-chaos-{os.getuid()}")
+    parser.add_argument("--results", default=None, help="folder of the table and the journal")
+    parser.add_argument("--keep", default=None, help="folder for copies of damaged stores")
+    return parser.parse_args(arguments)
+
+
+def campaign_of(options):
+    """Return the campaign, with nothing trained yet."""
+    if options.campaign == "stores":
+        from chaos.stores import StoreCampaign
+
+        return StoreCampaign(options.folder, options.seed, options.limit, options.keep)
+    from chaos.faults import FaultCampaign
+
+    return FaultCampaign(options.folder, options.seed, options.limit)
+
+
+def run_trials(options):
+    """Run the trials that the journal lacks, some at once; write the table."""
+    from chaos.outcomes import Journal, has_failed
+
+    campaign = campaign_of(options)
+    if options.only:
+        campaign.prepare({campaign.draw(trial)[2] for trial in options.only})
+        records = [campaign.run(trial) for trial in options.only]
+        print(json.dumps(records, indent=1))
+        return sum(map(has_failed, records))
+    results = Path(options.results or RESULTS)
+    journal = Journal(results / f"chaos_{options.campaign}.jsonl")
+    numbers = sorted(set(range(options.trials)) - journal.done(options.seed))
+    campaign.prepare({campaign.draw(trial)[2] for trial in numbers})
+    in_shares(lambda trial: journal.add(campaign.run(trial)), numbers, options.jobs)
+    records = Journal(journal.path).records
+    write_table(results / f"chaos_{options.campaign}.md", campaign, records)
+    return sum(map(has_failed, records))
+
+
+def in_shares(run, numbers, n_jobs):
+    """Run the numbers in forks of this process, each with its share of them."""
+    children = []
+    for job in range(n_jobs):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                for number in numbers[job::n_jobs]:
+                    run(number)
+                code = 0
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        children.append(pid)
+    codes = [os.waitpid(pid, 0)[1] for pid in children]
+    if any(codes):
+        raise RuntimeError(f"shares of the campaign ended with {codes}")
+
+
+def write_table(path, campaign, records):
+    """Write the tables of a campaign."""
+    from chaos.outcomes import failure_line, has_failed, table
+
+    parts = [table(records, by) for by in ("kind", "estimator", *campaign.TABLES)]
+    failed = [record for record in records if has_failed(record)]
+    if failed:
+        parts.append("## What failed\n")
+        parts += [failure_line(record) for record in failed]
+    path.write_text(f"# {campaign.TITLE}\n\n{campaign.about()}\n\n" + "\n".join(parts))
+    print(path.read_text().partition("## What failed")[0], f"{len(failed)} failed: see {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 100))

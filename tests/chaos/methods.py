@@ -1,0 +1,120 @@
+"""What the campaigns fit: eight estimators in two sizes, data on disk, a model's digest."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import numpy as np
+import zarr
+
+import daskls
+from daskls.graph import gather, rows
+from daskls.plan import bundles
+
+# Fields of a report that tell how a fit went, and not what came of it.
+NOT_BITS = ("seconds", "n_read")
+N_QUERIES = 1500
+
+# Parameters that train in a blink, and what is changed for a run of seconds on a cluster.
+SMALL = {
+    "VoronoiSVC": {"cell_size": 60, "C": [1.0, 10.0], "gamma": [5.0, 20.0], "cv": 2},
+    "RandomChunkSVC": {"chunk_size": 80, "C": [1.0, 10.0], "gamma": 20.0, "cv": 2},
+    "FalkSVC": {"n_neighbors": 40, "C": 10.0, "gamma": 20.0},
+    "KNNSVC": {"n_neighbors": 20, "C": 10.0, "gamma": 20.0},
+    "KernelKNNClassifier": {"n_neighbors": 5},
+    "LandmarkSVC": {"n_cells": 4, "n_landmarks": 3, "C": [0.01, 0.1], "cv": 2, "tol": 0.1},
+    "LocalSamplingSVC": {"sample_fraction": 0.2, "n_subsamples": 4, "C": 10.0, "gamma": 20.0},
+    "NeighborSamplingSVC": {"sample_fraction": 0.1, "n_neighbors": 3, "C": 10.0, "gamma": 20.0},
+}
+LARGER = {
+    "VoronoiSVC": {"cell_size": 150, "C": None, "gamma": None, "cv": 5},
+    "RandomChunkSVC": {"chunk_size": 200, "C": None, "gamma": None, "cv": 5},
+    "FalkSVC": {"n_neighbors": 100},
+    "LandmarkSVC": {"n_cells": 12, "C": None, "cv": 5, "tol": 1e-2},
+}
+NAMES = tuple(SMALL)
+# Rows and rows of a chunk of each size.
+SIZES = {"small": (600, 100), "large": (3000, 250)}
+
+
+def make(name, size, **params):
+    """Return an estimator of a size, unfitted."""
+    changed = LARGER.get(name, {}) if size == "large" else {}
+    return getattr(daskls, name)(**{**SMALL[name], **changed, "random_state": 0, **params})
+
+
+def many_small_tasks():
+    """Let few rows be many blocks and bundles, as many rows are; sizes only, in this process.
+
+    A constant that is gone is an error here, lest a campaign shrinks to one task unnoticed.
+    """
+    # The default of open_blocks was bound when the module was read.
+    rows.open_blocks.__defaults__ = (1,)
+    for module, name, value in (
+        (rows, "BLOCK_NBYTES", 1),
+        (gather, "BUNDLE_NBYTES", 1),
+        (bundles, "BUNDLES_PER_SLOT", 100),
+        (bundles, "MIN_BUNDLE_COST", 0.0),
+    ):
+        getattr(module, name)
+        setattr(module, name, value)
+
+
+def checkers(n, seed, d=3):
+    """Return rows in a cube and labels of three classes, a checkerboard with some of them wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    y = (X * 3).astype(int).sum(axis=1) % 3
+    wrong = rng.random(n) < 0.1
+    y[wrong] = rng.integers(3, size=wrong.sum())
+    return X, y
+
+
+def queries():
+    """Return rows that visit all cells, some outside of the training rows' cube."""
+    return np.random.default_rng(99).random((N_QUERIES, 3)) * 1.2 - 0.1
+
+
+def write_data(folder, size):
+    """Write a data set of a size, once; return its path."""
+    n, chunk = SIZES[size]
+    return _write(Path(folder) / f"data-{size}.zarr", *checkers(n, seed=1), chunk)
+
+
+def write_queries(folder, n):
+    """Write rows to predict and their labels, once; return the path."""
+    return _write(Path(folder) / f"queries-{n}.zarr", *checkers(n, seed=2), max(n // 40, 1))
+
+
+def _write(path, X, y, chunk):
+    if not path.exists():
+        begun = path.with_suffix(".begun")
+        shutil.rmtree(begun, ignore_errors=True)
+        with daskls_writer(begun, X.shape[1], chunk) as writer:
+            writer.append(X, y)
+        begun.rename(path)
+    return str(path)
+
+
+def daskls_writer(path, n_features, chunk):
+    """Return a writer of a data set as `daskls convert` makes it."""
+    from daskls.store.dataset import DatasetWriter
+
+    return DatasetWriter(path, n_features, np.float64, chunk_rows=chunk)
+
+
+def digest(model):
+    """Return a model's bits in few letters: its answers to the queries, its report."""
+    report = model.fit_report_
+    total = hashlib.sha256(np.ascontiguousarray(model.decision_function(queries())).tobytes())
+    total.update(np.ascontiguousarray(model.classes_).tobytes())
+    for name in report.dtype.names:
+        if name not in NOT_BITS:
+            total.update(name.encode() + np.ascontiguousarray(report[name]).tobytes())
+    return total.hexdigest()[:16]
+
+
+def digest_of_labels(path):
+    """Return the bits of predicted labels that were written to a Zarr array."""
+    labels = np.ascontiguousarray(zarr.open_array(path, mode="r")[...])
+    return hashlib.sha256(labels.tobytes()).hexdigest()[:16]

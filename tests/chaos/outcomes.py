@@ -1,0 +1,112 @@
+"""What came of a trial: its class, its line in the journal, the tables."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# "ours" is a process that the trial itself killed: it cannot say anything.
+CLASSES = ("same bits", "clear", "ours", "unclear", "wrong", "hung", "crashed")
+FAILED = ("unclear", "wrong", "hung", "crashed")
+
+# What a clear error tells people to do, in the words that daskls uses.
+REMEDY = re.compile(
+    r"\b(again|free some space|remove|give|copy|train|set|lower|raise|use|pass|start|wait"
+    r"|mount|make|upgrade|check|restart|move|choose|call)\b",
+    re.IGNORECASE,
+)
+NAMED = re.compile(
+    r"/|\bworkers?\b|\bcluster\b|\bscheduler\b|\bclient\b|\bdisk\b|tcp:|cancel|stopped", re.I
+)
+MAX_MESSAGE = 1500
+
+
+@dataclass
+class Result:
+    """What a process reported, or what was seen of it from outside.
+
+    ``kind`` is "value", "daskls" (a DasklsError), "error" (any other exception), "interrupt" (a
+    KeyboardInterrupt that we asked for), "ours" (killed by the trial), "hung" or "signal".
+    """
+
+    kind: str
+    value: Any = None
+    message: str = ""
+    name: str = ""
+    where: str = ""
+
+
+def classify(result, expected):
+    """Return the class of a result, given the value of an undisturbed run."""
+    if result.kind == "value":
+        return "same bits" if result.value == expected else "wrong"
+    simple = {"interrupt": "clear", "ours": "ours", "hung": "hung", "signal": "crashed"}
+    if result.kind in simple:
+        return simple[result.kind]
+    return "clear" if result.kind == "daskls" and is_clear(result.message) else "unclear"
+
+
+def is_clear(message):
+    """Whether a message names what is wrong and what to do, in a length that people read."""
+    return bool(REMEDY.search(message) and NAMED.search(message) and len(message) <= MAX_MESSAGE)
+
+
+class Journal:
+    """One JSON line a trial, written as it ends; a campaign that was stopped goes on behind it."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        self.records = [json.loads(line) for line in lines]
+
+    def done(self, seed):
+        """Return the numbers of the trials of a seed that are there."""
+        return {record["trial"] for record in self.records if record["seed"] == seed}
+
+    def add(self, record):
+        self.records.append(record)
+        with self.path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def has_failed(record):
+    """Whether a trial shows a broken promise: in itself, or in the fit after it."""
+    return record["outcome"] in FAILED or record["again"] != "same bits"
+
+
+def table(records, by):
+    """Return a Markdown table: a line a value of the field ``by``, a column a class.
+
+    The last columns are the fits that followed.
+    """
+    header = [by, "trials", *CLASSES, "then: same bits", "then: other"]
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    groups = sorted({record[by] for record in records})
+    for group in [*groups, None]:
+        chosen = [r for r in records if group is None or r[by] == group]
+        name = "all" if group is None else group
+        lines.append(f"| {' | '.join(map(str, [name, len(chosen), *_counts(chosen)]))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _counts(records):
+    classes = Counter(record["outcome"] for record in records)
+    same = sum(record["again"] == "same bits" for record in records)
+    return [*(classes[name] for name in CLASSES), same, len(records) - same]
+
+
+def failure_line(record):
+    """Return a failed trial in a few lines: how to run it again, and what was said."""
+    command = f"python -m chaos {record['campaign']} --seed {record['seed']}"
+    first = record["outcome"] in FAILED
+    said = record["message" if first else "again_message"]
+    error, where = (record[("" if first else "again_") + name] for name in ("error", "where"))
+    drawn = (record["kind"], record["estimator"], record.get("state") or record.get("stage"))
+    return (
+        f"- `{command} --only {record['trial']}`: {', '.join(drawn)}; "
+        f"{record.get('damage') or record.get('moment')}. {record['outcome']}, then "
+        f"{record['again']}: {error} {said[:300]!r} ({where})\n"
+    )
