@@ -9,10 +9,9 @@ import resource
 import select
 import signal
 import time
-import traceback
 import warnings
 
-from chaos.outcomes import Result
+from chaos.outcomes import Result, result_of_error
 
 # Beside what the process holds already: a damaged size must not take the machine's memory.
 SPARE_NBYTES = 4 << 30
@@ -78,16 +77,6 @@ def outcome_of(task):
         return Result("value", value=task())
     except BaseException as error:  # whatever ends a fit is what a campaign looks for
         return result_of_error(error)
-
-
-def result_of_error(error):
-    """Return the Result of an exception: its kind, whether it is daskls' own, its last calls."""
-    from daskls import DasklsError
-
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
-    where = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(frames))
-    kind = "daskls" if isinstance(error, DasklsError) else "error"
-    return Result(kind, message=str(error)[:3000], name=type(error).__name__, where=where)
 
 
 def _virtual_nbytes():

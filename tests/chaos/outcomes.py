@@ -1,7 +1,9 @@
 """What came of a trial: its class, its line in the journal, the tables."""
 
 import json
+import os
 import re
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,16 @@ class Result:
     message: str = ""
     name: str = ""
     where: str = ""
+
+
+def result_of_error(error):
+    """Return the Result of an exception: its kind, whether it is daskls' own, its last calls."""
+    from daskls import DasklsError
+
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    where = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(frames))
+    kind = "daskls" if isinstance(error, DasklsError) else "error"
+    return Result(kind, message=str(error)[:3000], name=type(error).__name__, where=where)
 
 
 def classify(result, expected):

@@ -30,9 +30,14 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.truncate")
 
 
+def in_this_process():
+    """Return a context in which Dask's work is done by the calling thread."""
+    return dask.config.set(scheduler="sync")
+
+
 def fit_digest(name, data, store):
     """Train, or go on with, a store in this process; return the model's digest."""
-    with dask.config.set(scheduler="sync"):
+    with in_this_process():
         return methods.digest(methods.make(name, "small", store=store).fit(data))
 
 
@@ -129,10 +134,7 @@ class StoreCampaign:
         shutil.rmtree(store, ignore_errors=True)
         begun = time.monotonic()
         moment = self._make_store(state, name, store, rng)
-        if not files_of(store):
-            damage = "no file was there yet"
-        else:
-            damage = do_damage(store, kind, rng)
+        damage = do_damage(store, kind, rng) if files_of(store) else "no file was there yet"
         if self.keep:
             shutil.copytree(store, self.keep / store.name, dirs_exist_ok=True)
         record = {

@@ -1,0 +1,118 @@
+"""A session as a process that can be killed, stopped and given up, seen from outside."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from chaos.forked import newest, signal_name
+from chaos.outcomes import Result
+
+POLL_S = 0.1
+START_S = 120.0
+
+
+class SessionProcess:
+    """A `chaos.session` in a process group of its own, with its workers in it."""
+
+    def __init__(self, folder):
+        reader, writer = os.pipe()
+        env = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+        self.log = open(os.path.join(folder, "session.log"), "wb")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "chaos.session", str(writer)],
+            **{"stdin": subprocess.PIPE, "stdout": self.log, "stderr": self.log},
+            **{"pass_fds": [writer], "start_new_session": True, "env": env, "cwd": folder},
+        )
+        os.close(writer)
+        self.reader, self.text, self.is_ours = reader, b"", False
+        ready = self.wait_for("ready", START_S)
+        if not isinstance(ready, dict):
+            raise RuntimeError(f"no session: {ready}; see {self.log.name}")
+        self.workers = ready["pids"]
+
+    def send(self, do, **values):
+        """Give a command; one that is dead takes none."""
+        try:
+            self.process.stdin.write((json.dumps({"do": do, **values}) + "\n").encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def wait_for(self, event, limit_s, watched=None):
+        """Return the next event of a name, or a Result where none comes."""
+        seen, since = None, time.monotonic()
+        while time.monotonic() - since < limit_s:
+            found = self._next(POLL_S)
+            if found is not None and found["event"] == event:
+                return found
+            if found is None and self.process.poll() is not None:
+                return self._ended()
+            now = newest(watched)
+            if now != seen:
+                seen, since = now, time.monotonic()
+        return Result("hung", message=f"no progress for {limit_s:g} s")
+
+    def result(self, limit_s, watched):
+        """Return the Result of what runs, and its seconds."""
+        end = self.wait_for("end", limit_s, watched)
+        if isinstance(end, Result):
+            return end, None
+        return Result(**end["result"]), end["seconds"]
+
+    def _ended(self):
+        """Return the Result of a process that is gone."""
+        if self.is_ours:
+            return Result("ours")
+        code = self.process.returncode
+        status = -code if code < 0 else code << 8
+        return Result("signal", message=f"the client's process ended by {signal_name(status)}")
+
+    def _next(self, timeout_s):
+        """Return the next event, or None after a while."""
+        while b"\n" not in self.text:
+            if not select.select([self.reader], [], [], timeout_s)[0]:
+                return None
+            chunk = os.read(self.reader, 1 << 16)
+            if not chunk:
+                time.sleep(timeout_s)
+                return None
+            self.text += chunk
+        line, self.text = self.text.split(b"\n", 1)
+        return json.loads(line)
+
+    def kill(self, number=signal.SIGKILL, *, group=False):
+        """Send a signal to the client's process, or to all of its group as a terminal does."""
+        self.is_ours = self.is_ours or number == signal.SIGKILL
+        (os.killpg if group else os.kill)(self.process.pid, number)
+
+    def signal_workers(self, number, places):
+        """Send a signal to workers as they were at the start; return how many there were."""
+        pids = [self.workers[place] for place in places]
+        n = 0
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+                n += 1
+            except ProcessLookupError:
+                continue
+        return n
+
+    def is_alive(self):
+        """Whether commands may be given."""
+        return self.process.poll() is None
+
+    def end(self):
+        """Kill whatever is left of the session, stopped processes too."""
+        for number in (signal.SIGKILL, signal.SIGCONT):
+            try:
+                os.killpg(self.process.pid, number)
+            except ProcessLookupError:
+                break
+        self.process.wait()
+        self.process.stdin.close()
+        os.close(self.reader)
+        self.log.close()

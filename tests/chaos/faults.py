@@ -1,0 +1,299 @@
+"""Faults while a cluster works: killed and stopped processes, closed clusters, full disks.
+
+A trial is a session of its own: two workers, a client, a fit or a prediction, and one fault at a
+moment drawn uniformly over the length of an undisturbed run. Then the same is asked again.
+"""
+
+import json
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+import daskls
+from chaos import methods
+from chaos.clients import SessionProcess
+from chaos.disks import SmallDisk, can_mount
+from chaos.forked import run_forked
+from chaos.outcomes import classify
+from chaos.stores import in_this_process
+
+DISK = ("full disk", "read-only")
+KINDS = ("kill", "pause", "restart", "close", "client kill", "Ctrl-C", *DISK)
+STAGES = ("fit", "predict")
+COMBINATIONS = tuple(
+    (kind, stage, name) for kind in KINDS for stage in STAGES for name in methods.NAMES
+)
+# How a kind of fault is done; drawn.
+WAYS = {
+    "kill": ("one worker", "one worker", "both workers", "one worker twice"),
+    "pause": ("one worker for 5 s", "one worker for good", "both workers for 5 s"),
+    "close": ("cluster", "workers", "client"),
+    "Ctrl-C": ("the client", "all processes"),
+}
+# After these the session has no client that could work.
+NO_SESSION = ("close", "client kill")
+PAUSE_S = 5.0
+
+
+class FaultCampaign:
+    """References in a folder, made once; trials in folders of their own."""
+
+    TITLE = "Faults while a cluster works"
+    TABLES = ("stage",)
+
+    def __init__(self, folder, seed, limit_s=120.0, keep=None):
+        self.folder, self.seed, self.limit_s = Path(folder).absolute(), seed, limit_s
+        self.folder.mkdir(parents=True, exist_ok=True)
+        methods.many_small_tasks()
+        self.data = methods.write_data(self.folder, "large")
+        self.small = methods.write_data(self.folder, "small")
+        self.has_disks = can_mount(self.folder)
+        self.reference = {}
+
+    def about(self):
+        """Return what the table shows, for people."""
+        skipped = "" if self.has_disks else f" This machine cannot mount: no {' nor '.join(DISK)}."
+        return (
+            "Two workers of one thread, a client in a process of its own; one fault at a moment "
+            "drawn uniformly over the length of an undisturbed run, half of the runs on workers "
+            "that have not imported daskls yet. The classes are those of the disturbed run; "
+            '"ours" is a client that the trial killed. Then the same is asked again, in the same '
+            "session or in a new process, and the last columns say whether its bits are those of "
+            f"an undisturbed run. Hung: {self.limit_s:g} s without progress.{skipped} "
+            f"Seed {self.seed}."
+        )
+
+    def prepare(self, names=methods.NAMES):
+        """Run each estimator undisturbed, for its bits and its lengths; kept in the folder."""
+        for name in names:
+            path = self.folder / f"reference-{name}.json"
+            if not path.exists():
+                found = self._measure(name)
+                path.write_text(json.dumps(found))
+            self.reference[name] = json.loads(path.read_text())
+
+    def _asked(self, name):
+        return methods.write_queries(self.folder, methods.N_ASKED[name])
+
+    def _measure(self, name):
+        """Return the bits and the seconds of undisturbed runs in one session."""
+        store, scratch = self.folder / f"model-{name}", self.folder / f"measured-{name}"
+        for path in (store, scratch):
+            shutil.rmtree(path, ignore_errors=True)
+        scratch.mkdir()
+        found, asked = {}, {"store": str(store), "data": self._asked(name)}
+        session = SessionProcess(scratch)
+        try:
+            fit = {"name": name, "size": "large", "data": self.data}
+            _, found["fit cold_s"] = self._undisturbed(session, "fit", **fit, store=str(store))
+            _, found["fit_s"] = self._undisturbed(
+                session, "fit", **fit, store=str(scratch / "again")
+            )
+            for way in ("labels", "score"):
+                found[way], found[f"{way}_s"] = self._undisturbed(
+                    session, "predict", way=way, target=str(scratch / "labels"), **asked
+                )
+        finally:
+            session.end()
+        found["fit"] = methods.digest(daskls.load(store))
+        assert methods.digest(daskls.load(scratch / "again")) == found["fit"], name
+        shutil.rmtree(scratch)
+        return found
+
+    def _undisturbed(self, session, do, **values):
+        """Return the value and the seconds of a run that must end well."""
+        session.send(do, **values)
+        result, seconds = session.result(self.limit_s, None)
+        assert result.kind == "value", result
+        return result.value, seconds
+
+    def draw(self, trial):
+        """Return what a trial is, by its number: kind, stage, estimator, generator."""
+        rounds, place = divmod(trial, len(COMBINATIONS))
+        order = np.random.default_rng([self.seed, rounds]).permutation(len(COMBINATIONS))
+        return *COMBINATIONS[order[place]], np.random.default_rng([self.seed, rounds, place, 1])
+
+    def run(self, trial):
+        """Run one trial; return its record."""
+        return Trial(self, trial).run()
+
+
+class Trial:
+    """One session, one fault, and what is asked after it."""
+
+    def __init__(self, campaign, number):
+        self.campaign, self.number = campaign, number
+        self.kind, self.stage, self.name, rng = campaign.draw(number)
+        self.how = str(rng.choice(WAYS.get(self.kind, ("",))))
+        self.is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
+        way = ("labels", "score")[rng.integers(2)]
+        # A score writes nothing.
+        self.way = "labels" if self.kind in DISK else way
+        self.share, self.victims = float(rng.random()), rng.permutation(2).tolist()
+        self.in_session = self.in_session and self.kind not in NO_SESSION
+        self.folder = campaign.folder / f"fault-{campaign.seed}-{number}"
+        self.disk = None
+
+    @property
+    def reference(self):
+        return self.campaign.reference[self.name]
+
+    @property
+    def moment_s(self):
+        """When the fault comes, in seconds after the start."""
+        cold_s = 0.0 if self.is_warm else self.reference["fit cold_s"] - self.reference["fit_s"]
+        length = self.reference[f"{self.way if self.stage == 'predict' else 'fit'}_s"]
+        return self.share * (length + max(cold_s, 0.0))
+
+    def run(self):
+        """Run the trial; return its record."""
+        begun = time.monotonic()
+        about = {
+            **{"campaign": "faults", "seed": self.campaign.seed, "trial": self.number},
+            **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
+            **{"way": self.way if self.stage == "predict" else "", "warm": self.is_warm},
+            **{"moment": f"{self.how} at {self.moment_s:.2f} s, {self.share:.0%}"},
+            "then_in": "session" if self.in_session else "new process",
+        }
+        if self.kind in DISK and not self.campaign.has_disks:
+            return {**about, "outcome": "skipped", "again": "same bits", "message": "no mount"}
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        try:
+            return {**about, **self._observe(), "seconds": round(time.monotonic() - begun, 1)}
+        finally:
+            self._clean()
+
+    def _observe(self):
+        """Disturb a run, ask again; return the classes and what was said."""
+        self._make_place()
+        session = SessionProcess(self.folder)
+        try:
+            if self.is_warm:
+                self._warm_up(session)
+            first, done = self._disturb(session)
+            again = self._again(session)
+        finally:
+            session.end()
+        again = again or self._again_here()
+        expected = self.reference[self.way if self.stage == "predict" else "fit"]
+        return {
+            **{"done": done, "outcome": classify(first, expected), "error": first.name},
+            **{"message": first.message, "where": first.where},
+            **{"again": classify(again, expected), "again_error": again.name},
+            **{"again_message": again.message, "again_where": again.where},
+        }
+
+    def _make_place(self):
+        """Make the folder of the store, on a disk of its own where that is to be disturbed."""
+        self.place = self.folder / "place"
+        if self.kind in DISK:
+            self.disk = SmallDisk(self.place)
+        self.place.mkdir(exist_ok=True)
+        self.store, self.target = self.place / "store", self.place / "labels"
+        if self.stage == "predict":
+            shutil.copytree(self.campaign.folder / f"model-{self.name}", self.store)
+
+    def _warm_up(self, session):
+        """Let the workers import and compile."""
+        store = self.folder / "warm"
+        session.send(
+            "fit", name=self.name, size="small", store=str(store), data=self.campaign.small
+        )
+        result, _ = session.result(self.campaign.limit_s, None)
+        assert result.kind == "value", f"undisturbed: {result}"
+
+    def _send(self, session):
+        """Ask for the fit or the prediction."""
+        if self.stage == "fit":
+            fit = {"name": self.name, "size": "large", "data": self.campaign.data}
+            return session.send("fit", **fit, store=str(self.store))
+        asked = {"data": self.campaign._asked(self.name), "target": str(self.target)}
+        return session.send("predict", way=self.way, store=str(self.store), **asked)
+
+    def _disturb(self, session):
+        """Run with the fault; return the Result, and what the fault did."""
+        self._send(session)
+        begin = session.wait_for("begin", self.campaign.limit_s)
+        assert isinstance(begin, dict), begin
+        time.sleep(self.moment_s)
+        done = self._do_fault(session)
+        result, seconds = session.result(self.campaign.limit_s, self.place)
+        if seconds is not None and seconds < self.moment_s:
+            done = f"too late: {done}"
+        self._undo(session)
+        return self._valued(result), done
+
+    def _do_fault(self, session):
+        """Do the fault; return what was done, in words."""
+        if self.kind in ("kill", "pause"):
+            return self._do_to_workers(session)
+        if self.kind in ("restart", "close"):
+            return session.send(self.kind, how=self.how or "restart") or self.kind
+        if self.kind == "client kill":
+            return session.kill() or "killed"
+        if self.kind == "Ctrl-C":
+            return session.kill(signal.SIGINT, group=self.how == "all processes") or "interrupted"
+        return self.disk.fill() if self.kind == "full disk" else self.disk.forbid()
+
+    def _do_to_workers(self, session):
+        """Kill or stop workers; a worker that comes back may be killed again."""
+        places = self.victims if self.how.startswith("both") else self.victims[:1]
+        number = signal.SIGKILL if self.kind == "kill" else signal.SIGSTOP
+        n = session.signal_workers(number, places)
+        if self.how == "one worker twice":
+            time.sleep(1.0)
+            n += session.signal_workers(number, self.victims[1:])
+        if self.how.endswith("5 s"):
+            time.sleep(PAUSE_S)
+            session.signal_workers(signal.SIGCONT, places)
+        return f"{n} workers"
+
+    def _undo(self, session):
+        """Give back what the fault took."""
+        if self.kind == "full disk":
+            self.disk.free()
+        elif self.kind == "read-only":
+            self.disk.allow()
+        elif self.kind == "pause":
+            session.signal_workers(signal.SIGCONT, [0, 1])
+
+    def _valued(self, result):
+        """Return the result with the bits of what it left."""
+        if result.kind != "value" or self.stage == "predict":
+            return result
+        return run_forked(lambda: methods.digest(daskls.load(self.store)), self.campaign.limit_s)
+
+    def _again(self, session):
+        """Ask the same session again; return None where a new process shall be asked."""
+        shutil.rmtree(self.target, ignore_errors=True)
+        if not (self.in_session and session.is_alive()):
+            return None
+        self._send(session)
+        result, _ = session.result(self.campaign.limit_s, self.place)
+        return self._valued(result)
+
+    def _again_here(self):
+        """Ask in a new process, without a cluster."""
+        limit_s = self.campaign.limit_s
+        if self.stage == "predict":
+            asked = self.campaign._asked(self.name)
+            return run_forked(lambda: self._ask(asked), limit_s, watched=self.place)
+        return run_forked(self._fit, limit_s, watched=self.place)
+
+    def _fit(self):
+        with in_this_process():
+            model = methods.make(self.name, "large", store=self.store).fit(self.campaign.data)
+            return methods.digest(model)
+
+    def _ask(self, asked):
+        with in_this_process():
+            return methods.ask(daskls.load(self.store), self.way, asked, str(self.target))
+
+    def _clean(self):
+        if self.disk is not None:
+            self.disk.unmount()
+        shutil.rmtree(self.folder, ignore_errors=True)

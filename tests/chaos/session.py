@@ -1,0 +1,103 @@
+"""A person's session: a cluster of processes, a client, fits and predictions as they are asked.
+
+Run as ``python -m chaos.session FD``: reads commands from stdin, one JSON line each, and writes
+what happens to the file descriptor. `restart` and `close` act at once, beside what is running.
+"""
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+
+import daskls
+from chaos import methods
+from chaos.outcomes import Result, result_of_error
+
+WORKERS = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1GiB"}
+
+
+class Session:
+    """The cluster, the client, and what is done with them."""
+
+    def __init__(self, fd):
+        self.fd, self.work = fd, queue.Queue()
+        from distributed import Client, LocalCluster
+
+        self.cluster = LocalCluster(**WORKERS, dashboard_address=None)
+        self.client = Client(self.cluster)
+        methods.many_small_tasks()
+
+    def tell(self, event, **values):
+        """Write one event."""
+        os.write(self.fd, (json.dumps({"event": event, **values}) + "\n").encode())
+
+    def listen(self):
+        """Take commands; those that disturb are done here, the others by the main thread."""
+        for line in sys.stdin:
+            command = json.loads(line)
+            if command["do"] in ("restart", "close"):
+                threading.Thread(target=self.disturb, args=[command], daemon=True).start()
+            else:
+                self.work.put(command)
+        self.work.put({"do": "quit"})
+
+    def disturb(self, command):
+        """Restart the workers, or close something."""
+        ways = {
+            "restart": lambda: self.client.restart(timeout=60),
+            "cluster": lambda: self.cluster.close(timeout=30),
+            "client": lambda: self.client.close(timeout=30),
+            "workers": lambda: self.cluster.scale(0),
+        }
+        try:
+            ways[command.get("how", command["do"])]()
+        except Exception as error:  # what the disturbance says for itself is no outcome
+            self.tell("disturbed", message=repr(error)[:300])
+
+    def run(self):
+        """Do what is asked until there is no more."""
+        self.tell("ready", pids=[worker.pid for worker in self.cluster.workers.values()])
+        while True:
+            try:
+                command = self.work.get()
+                if command["do"] == "quit":
+                    break
+                self.do(command)
+            except KeyboardInterrupt:
+                # It came when the work was done already.
+                continue
+
+    def do(self, command):
+        """Do one thing and tell what came of it."""
+        self.tell("begin")
+        begun = time.monotonic()
+        try:
+            result = Result("value", value=getattr(self, command.pop("do"))(**command))
+        except KeyboardInterrupt:
+            result = Result("interrupt")
+        except BaseException as error:  # whatever ends it is what a campaign looks for
+            result = result_of_error(error)
+        self.tell("end", seconds=time.monotonic() - begun, result=vars(result))
+
+    def fit(self, name, size, store, data):
+        """Train a model in a store."""
+        methods.make(name, size, store=store, client=self.client).fit(data)
+
+    def predict(self, way, store, data, target):
+        """Ask a model: its labels into a Zarr array, or its score."""
+        model = daskls.load(store, client=self.client)
+        return methods.ask(model, way, data, target)
+
+
+def main():
+    session = Session(int(sys.argv[1]))
+    threading.Thread(target=session.listen, daemon=True).start()
+    session.run()
+    session.client.close(timeout=5)
+    session.cluster.close(timeout=5)
+
+
+if __name__ == "__main__":
+    main()
