@@ -35,7 +35,11 @@ LARGER = {
 }
 NAMES = tuple(SMALL)
 # Rows to predict in some seconds.
-N_ASKED = {**dict.fromkeys(NAMES, 200_000), "KNNSVC": 6_000, "KernelKNNClassifier": 60_000}
+N_ASKED = {
+    **{"VoronoiSVC": 400_000, "RandomChunkSVC": 20_000, "FalkSVC": 100_000, "KNNSVC": 4_000},
+    **{"KernelKNNClassifier": 100_000, "LandmarkSVC": 800_000},
+    **dict.fromkeys(("LocalSamplingSVC", "NeighborSamplingSVC"), 100_000),
+}
 # Rows and rows of a chunk of each size.
 SIZES = {"small": (600, 100), "large": (3000, 250)}
 
