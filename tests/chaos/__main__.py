@@ -16,20 +16,25 @@ def main(arguments=None):
     # OpenMP's pool of threads does not survive a fork: trials run in forks of this process.
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    run = {"stores": run_trials, "faults": run_trials}[options.campaign]
-    return run(options)
+    if options.campaign in ("faults", "stores"):
+        return run_trials(options)
+    # Imported here, so that what is set above holds.
+    from chaos import bits, memory
+
+    run = {"bits": bits.run, "memory": memory.run}[options.campaign]
+    return run(options.folder, options.results)
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
-    parser.add_argument("campaign", choices=["faults", "stores"])
-    parser.add_argument("--trials", type=int, default=None, help="how many, from number 0")
+    parser.add_argument("campaign", choices=["faults", "stores", "memory", "bits"])
+    parser.add_argument("--trials", type=int, default=384, help="how many, from number 0")
     parser.add_argument("--only", type=int, nargs="+", help="these numbers, and print them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="trials that run at once")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds without progress")
     parser.add_argument("--folder", default=f"/tmp/daskls-chaos-{os.getuid()}")
-    parser.add_argument("--results", default=None, help="folder of the table and the journal")
+    parser.add_argument("--results", default=RESULTS, help="folder of the table and the journal")
     parser.add_argument("--keep", default=None, help="folder for copies of damaged stores")
     return parser.parse_args(arguments)
 
@@ -55,7 +60,7 @@ def run_trials(options):
         records = [campaign.run(trial) for trial in options.only]
         print(json.dumps(records, indent=1))
         return sum(map(has_failed, records))
-    results = Path(options.results or RESULTS)
+    results = Path(options.results)
     journal = Journal(results / f"chaos_{options.campaign}.jsonl")
     numbers = sorted(set(range(options.trials)) - journal.done(options.seed))
     campaign.prepare({campaign.draw(trial)[2] for trial in numbers})

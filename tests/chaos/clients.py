@@ -18,12 +18,12 @@ START_S = 120.0
 class SessionProcess:
     """A `chaos.session` in a process group of its own, with its workers in it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **options):
         reader, writer = os.pipe()
         env = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
         self.log = open(os.path.join(folder, "session.log"), "wb")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.session", str(writer)],
+            [sys.executable, "-m", "chaos.session", str(writer), json.dumps(options)],
             **{"stdin": subprocess.PIPE, "stdout": self.log, "stderr": self.log},
             **{"pass_fds": [writer], "start_new_session": True, "env": env, "cwd": folder},
         )

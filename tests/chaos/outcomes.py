@@ -95,13 +95,18 @@ def table(records, by):
     The last columns are the fits that followed.
     """
     header = [by, "trials", *CLASSES, "then: same bits", "then: other"]
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
     groups = sorted({record[by] for record in records})
+    rows = []
     for group in [*groups, None]:
         chosen = [r for r in records if group is None or r[by] == group]
-        name = "all" if group is None else group
-        lines.append(f"| {' | '.join(map(str, [name, len(chosen), *_counts(chosen)]))} |")
-    return "\n".join(lines) + "\n"
+        rows.append(["all" if group is None else group, len(chosen), *_counts(chosen)])
+    return markdown(header, rows)
+
+
+def markdown(header, rows):
+    """Return rows as a Markdown table."""
+    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    return "\n".join([f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *lines]) + "\n"
 
 
 def _counts(records):

@@ -1,7 +1,7 @@
 """A person's session: a cluster of processes, a client, fits and predictions as they are asked.
 
-Run as ``python -m chaos.session FD``: reads commands from stdin, one JSON line each, and writes
-what happens to the file descriptor. `restart` and `close` act at once, beside what is running.
+Run as ``python -m chaos.session FD OPTIONS``: reads commands from stdin, one JSON line each, and
+writes what happens to the file descriptor. Commands that disturb act at once, beside what runs.
 """
 
 import json
@@ -15,19 +15,22 @@ import daskls
 from chaos import methods
 from chaos.outcomes import Result, result_of_error
 
-WORKERS = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1GiB"}
+WORKERS = {"n_workers": 2, "threads_per_worker": 1}
+AT_ONCE = ("restart", "close", "look")
 
 
 class Session:
     """The cluster, the client, and what is done with them."""
 
-    def __init__(self, fd):
+    def __init__(self, fd, memory_limit="1GiB", small_tasks=True):
         self.fd, self.work = fd, queue.Queue()
         from distributed import Client, LocalCluster
 
-        self.cluster = LocalCluster(**WORKERS, dashboard_address=None)
+        limit = {"memory_limit": memory_limit, "dashboard_address": None}
+        self.cluster = LocalCluster(**WORKERS, **limit)
         self.client = Client(self.cluster)
-        methods.many_small_tasks()
+        if small_tasks:
+            methods.many_small_tasks()
 
     def tell(self, event, **values):
         """Write one event."""
@@ -37,7 +40,7 @@ class Session:
         """Take commands; those that disturb are done here, the others by the main thread."""
         for line in sys.stdin:
             command = json.loads(line)
-            if command["do"] in ("restart", "close"):
+            if command["do"] in AT_ONCE:
                 threading.Thread(target=self.disturb, args=[command], daemon=True).start()
             else:
                 self.work.put(command)
@@ -47,14 +50,22 @@ class Session:
         """Restart the workers, or close something."""
         ways = {
             "restart": lambda: self.client.restart(timeout=60),
+            "look": self.look,
             "cluster": lambda: self.cluster.close(timeout=30),
             "client": lambda: self.client.close(timeout=30),
             "workers": lambda: self.cluster.scale(0),
         }
         try:
             ways[command.get("how", command["do"])]()
+            self.tell("disturbed", message="")
         except Exception as error:  # what the disturbance says for itself is no outcome
             self.tell("disturbed", message=repr(error)[:300])
+
+    def look(self):
+        """Tell the workers' processes and states, as the scheduler sees them."""
+        states = [worker.status.name for worker in self.cluster.scheduler.workers.values()]
+        pids = [worker.pid for worker in self.cluster.workers.values()]
+        self.tell("workers", pids=pids, states=states)
 
     def run(self):
         """Do what is asked until there is no more."""
@@ -92,7 +103,7 @@ class Session:
 
 
 def main():
-    session = Session(int(sys.argv[1]))
+    session = Session(int(sys.argv[1]), **json.loads(sys.argv[2]))
     threading.Thread(target=session.listen, daemon=True).start()
     session.run()
     session.client.close(timeout=5)
