@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+CAMPAIGNS = ("bits", "memory", "stores", "faults")
 RESULTS = ROOT / "benchmarks" / "results"
 
 
@@ -16,58 +17,83 @@ def main(arguments=None):
     # OpenMP's pool of threads does not survive a fork: trials run in forks of this process.
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    if options.campaign in ("faults", "stores"):
-        return run_trials(options)
+    names = CAMPAIGNS if options.campaign == "all" else [options.campaign]
+    return sum(run_one(name, options) for name in names)
+
+
+def run_one(name, options):
+    """Run one campaign; return how many of its trials failed."""
+    if name in ("faults", "stores"):
+        return run_trials(name, options)
     # Imported here, so that what is set above holds.
     from chaos import bits, memory
 
-    run = {"bits": bits.run, "memory": memory.run}[options.campaign]
+    run = {"bits": bits.run, "memory": memory.run}[name]
     return run(options.folder, options.results)
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
-    parser.add_argument("campaign", choices=["faults", "stores", "memory", "bits"])
-    parser.add_argument("--trials", type=int, default=384, help="how many, from number 0")
+    parser.add_argument("campaign", choices=["all", *CAMPAIGNS])
+    parser.add_argument("--trials", type=int, default=480, help="how many, from number 0")
     parser.add_argument("--only", type=int, nargs="+", help="these numbers, and print them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="trials that run at once")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds without progress")
     parser.add_argument("--folder", default=f"/tmp/daskls-chaos-{os.getuid()}")
     parser.add_argument("--results", default=RESULTS, help="folder of the table and the journal")
+    parser.add_argument("--short", action="store_true", help="less data, one session")
     parser.add_argument("--keep", default=None, help="folder for copies of damaged stores")
     return parser.parse_args(arguments)
 
 
-def campaign_of(options):
+def campaign_of(name, options):
     """Return the campaign, with nothing trained yet."""
-    if options.campaign == "stores":
+    if name == "stores":
         from chaos.stores import StoreCampaign
 
-        return StoreCampaign(options.folder, options.seed, options.limit, options.keep)
-    from chaos.faults import FaultCampaign
+        kind = StoreCampaign
+    else:
+        from chaos.faults import FaultCampaign
 
-    return FaultCampaign(options.folder, options.seed, options.limit)
+        kind = FaultCampaign
+    settings = options.folder, options.seed, options.limit, options.keep
+    return kind(*settings, is_short=options.short)
 
 
-def run_trials(options):
+def run_trials(name, options):
     """Run the trials that the journal lacks, some at once; write the table."""
     from chaos.outcomes import Journal, has_failed
 
-    campaign = campaign_of(options)
+    campaign = campaign_of(name, options)
     if options.only:
         campaign.prepare({campaign.draw(trial)[2] for trial in options.only})
         records = [campaign.run(trial) for trial in options.only]
         print(json.dumps(records, indent=1))
         return sum(map(has_failed, records))
     results = Path(options.results)
-    journal = Journal(results / f"chaos_{options.campaign}.jsonl")
+    journal = Journal(results / f"chaos_{name}.jsonl")
     numbers = sorted(set(range(options.trials)) - journal.done(options.seed))
     campaign.prepare({campaign.draw(trial)[2] for trial in numbers})
-    in_shares(lambda trial: journal.add(campaign.run(trial)), numbers, options.jobs)
+    run_all(campaign, journal, numbers, options.jobs)
     records = Journal(journal.path).records
-    write_table(results / f"chaos_{options.campaign}.md", campaign, records)
+    write_table(results / f"chaos_{name}.md", campaign, records)
     return sum(map(has_failed, records))
+
+
+def run_all(campaign, journal, numbers, n_jobs):
+    """Run the trials, in this process or in forks of it."""
+
+    def run(trial):
+        journal.add(campaign.run(trial))
+
+    if n_jobs > 1:
+        return in_shares(run, numbers, n_jobs)
+    try:
+        for trial in numbers:
+            run(trial)
+    finally:
+        campaign.close()
 
 
 def in_shares(run, numbers, n_jobs):

@@ -34,6 +34,18 @@ class SessionProcess:
             raise RuntimeError(f"no session: {ready}; see {self.log.name}")
         self.workers = ready["pids"]
 
+    def refresh(self, limit_s):
+        """Find the workers again, once all of them run."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            self.send("look")
+            found = self.wait_for("workers", limit_s)
+            if found["states"] == ["running"] * len(self.workers) and all(found["pids"]):
+                self.workers = found["pids"]
+                return
+            time.sleep(POLL_S)
+        raise RuntimeError(f"the workers did not come back: {found}")
+
     def send(self, do, **values):
         """Give a command; one that is dead takes none."""
         try:

@@ -44,11 +44,13 @@ class FaultCampaign:
     TITLE = "Faults while a cluster works"
     TABLES = ("stage",)
 
-    def __init__(self, folder, seed, limit_s=120.0, keep=None):
+    def __init__(self, folder, seed, limit_s=120.0, keep=None, *, is_short=False):
         self.folder, self.seed, self.limit_s = Path(folder).absolute(), seed, limit_s
+        self.is_short, self.shared = is_short, None
+        self.size, self.part = ("small", 8) if is_short else ("large", 1)
         self.folder.mkdir(parents=True, exist_ok=True)
         methods.many_small_tasks()
-        self.data = methods.write_data(self.folder, "large")
+        self.data = methods.write_data(self.folder, self.size)
         self.small = methods.write_data(self.folder, "small")
         self.has_disks = can_mount(self.folder)
         self.reference = {}
@@ -76,7 +78,27 @@ class FaultCampaign:
             self.reference[name] = json.loads(path.read_text())
 
     def _asked(self, name):
-        return methods.write_queries(self.folder, methods.N_ASKED[name])
+        return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part)
+
+    def take_session(self, folder):
+        """Return a session: a new one for each trial, or the shared one of the short form."""
+        if self.shared is not None:
+            session, self.shared = self.shared, None
+            session.refresh(self.limit_s)
+            return session
+        return SessionProcess(self.folder if self.is_short else folder)
+
+    def give_session(self, session, *, is_usable):
+        """Take a session back, to end it or to share it."""
+        if self.is_short and is_usable and session.is_alive():
+            self.shared = session
+        else:
+            session.end()
+
+    def close(self):
+        """End the shared session."""
+        if self.shared is not None:
+            self.shared.end()
 
     def _measure(self, name):
         """Return the bits and the seconds of undisturbed runs in one session."""
@@ -85,9 +107,9 @@ class FaultCampaign:
             shutil.rmtree(path, ignore_errors=True)
         scratch.mkdir()
         found, asked = {}, {"store": str(store), "data": self._asked(name)}
-        session = SessionProcess(scratch)
+        session = self.take_session(scratch)
         try:
-            fit = {"name": name, "size": "large", "data": self.data}
+            fit = {"name": name, "size": self.size, "data": self.data}
             _, found["fit cold_s"] = self._undisturbed(session, "fit", **fit, store=str(store))
             _, found["fit_s"] = self._undisturbed(
                 session, "fit", **fit, store=str(scratch / "again")
@@ -97,7 +119,7 @@ class FaultCampaign:
                     session, "predict", way=way, target=str(scratch / "labels"), **asked
                 )
         finally:
-            session.end()
+            self.give_session(session, is_usable=True)
         found["fit"] = methods.digest(daskls.load(store))
         assert methods.digest(daskls.load(scratch / "again")) == found["fit"], name
         shutil.rmtree(scratch)
@@ -127,8 +149,13 @@ class Trial:
     def __init__(self, campaign, number):
         self.campaign, self.number = campaign, number
         self.kind, self.stage, self.name, rng = campaign.draw(number)
-        self.how = str(rng.choice(WAYS.get(self.kind, ("",))))
-        self.is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
+        ways = WAYS.get(self.kind, ("",))
+        if campaign.is_short:
+            # Nothing moves then until the client gives up.
+            ways = [way for way in ways if not way.endswith("for good")]
+        self.how = str(rng.choice(ways))
+        is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
+        self.is_warm = is_warm or campaign.is_short
         way = ("labels", "score")[rng.integers(2)]
         # A score writes nothing.
         self.way = "labels" if self.kind in DISK else way
@@ -170,14 +197,16 @@ class Trial:
     def _observe(self):
         """Disturb a run, ask again; return the classes and what was said."""
         self._make_place()
-        session = SessionProcess(self.folder)
+        session, is_usable = self.campaign.take_session(self.folder), False
         try:
-            if self.is_warm:
+            if self.is_warm and not self.campaign.is_short:
                 self._warm_up(session)
             first, done = self._disturb(session)
             again = self._again(session)
+            hung = "hung" in (first.kind, again and again.kind)
+            is_usable = not hung and self.kind not in NO_SESSION
         finally:
-            session.end()
+            self.campaign.give_session(session, is_usable=is_usable)
         again = again or self._again_here()
         expected = self.reference[self.way if self.stage == "predict" else "fit"]
         return {
@@ -209,7 +238,7 @@ class Trial:
     def _send(self, session):
         """Ask for the fit or the prediction."""
         if self.stage == "fit":
-            fit = {"name": self.name, "size": "large", "data": self.campaign.data}
+            fit = {"name": self.name, "size": self.campaign.size, "data": self.campaign.data}
             return session.send("fit", **fit, store=str(self.store))
         asked = {"data": self.campaign._asked(self.name), "target": str(self.target)}
         return session.send("predict", way=self.way, store=str(self.store), **asked)
@@ -286,8 +315,8 @@ class Trial:
 
     def _fit(self):
         with in_this_process():
-            model = methods.make(self.name, "large", store=self.store).fit(self.campaign.data)
-            return methods.digest(model)
+            model = methods.make(self.name, self.campaign.size, store=self.store)
+            return methods.digest(model.fit(self.campaign.data))
 
     def _ask(self, asked):
         with in_this_process():

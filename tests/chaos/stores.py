@@ -77,13 +77,16 @@ class StoreCampaign:
     TITLE = "Damaged stores"
     TABLES = ("state",)
 
-    def __init__(self, folder, seed, limit_s=120.0, keep=None):
+    def __init__(self, folder, seed, limit_s=120.0, keep=None, *, is_short=False):
         self.folder, self.seed, self.limit_s = Path(folder).absolute(), seed, limit_s
         self.keep = keep and Path(keep)
         self.folder.mkdir(parents=True, exist_ok=True)
         methods.many_small_tasks()
         self.data = methods.write_data(self.folder, "small")
         self.expected, self.n_changes = {}, {}
+
+    def close(self):
+        """Leave nothing behind that runs."""
 
     def prepare(self, names=methods.NAMES):
         """Train each estimator undisturbed: twice, so that the fit itself gives the same bits."""
