@@ -76,7 +76,7 @@ def raises(error):
         (lambda: "bits", "value", ""),
         (lambda: raises(StoreError("no store")), "daskls", "no store"),
         (lambda: raises(KeyError("name")), "error", "'name'"),
-        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "signal", "SIGSEGV"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal", "SIGKILL"),
         (lambda: time.sleep(3600), "hung", "no progress"),
     ],
 )
