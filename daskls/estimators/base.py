@@ -31,6 +31,7 @@ from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows
 from daskls.graph.scan import name_codes
 from daskls.records import FloatArray
 from daskls.store.files import local_path
+from daskls.store.lock import own_store
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
@@ -127,6 +128,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         store, keep = open_store(self.store)
         scratch = store / f"input-{uuid.uuid4().hex}"
         with (
+            own_store(store),
             open_rows(X, y, sample_weight, scratch) as rows,
             progress_bars(show=bool(self.verbose)) as on_progress,
         ):

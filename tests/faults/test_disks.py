@@ -170,7 +170,7 @@ def assert_one_sentence(error, where):
     assert "\n" not in text
 
 
-@pytest.mark.parametrize("write", [fit_temporary, *OTHERS], ids=name_of)
+@pytest.mark.parametrize("write", [*FITS, *OTHERS], ids=name_of)
 @pytest.mark.parametrize("refuse", REFUSALS, ids=name_of)
 def test_where_nothing_can_be_written(refuse, write, folder, model, files):
     with refuse(folder) as where, pytest.raises(StoreError, match=REFUSALS[refuse]) as error:

@@ -1,0 +1,128 @@
+"""Two fits on one store: the second is refused while the first lives, and goes on when it died."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import assert_same_model, checkers, install_spies, read_log, small_svc
+
+import daskls
+from daskls import StoreError
+from daskls.graph import train
+from daskls.store.lock import OWNER
+
+# Says where it is after its first bundle, and then waits to be killed or for a line.
+RUN = """
+import os, sys
+import dask, dask.array as da
+from support import checkers, small_svc
+from daskls.graph import rows, train
+from daskls.plan import bundles as plan
+rows.BLOCK_NBYTES = 1
+plan.BUNDLES_PER_SLOT = 100
+plan.MIN_BUNDLE_COST = 0.0
+write_bundle = train.write_bundle
+def slow_write(*args):
+    written = write_bundle(*args)
+    print("bundle", flush=True)
+    sys.stdin.readline()
+    return written
+train.write_bundle = slow_write
+X, y = checkers(1200)
+with dask.config.set(scheduler="sync"):
+    small_svc(store=sys.argv[1]).fit(da.from_array(X, (100, 2)), da.from_array(y, 100))
+"""
+
+
+@pytest.fixture
+def fitting(tmp_path):
+    """Yield a process that is in the middle of a fit, and its store."""
+    root = Path(daskls.__file__).parents[1]
+    env = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}"}
+    store = tmp_path / "m"
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", RUN, str(store)]
+    process = subprocess.Popen(command, env=env, text=True, **pipes)
+    try:
+        assert process.stdout.readline() == "bundle\n", process.stderr.read()
+        yield process, store
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def files_of(store):
+    return {p: p.stat().st_mtime_ns for p in store.rglob("*") if p.is_file() and p.name != OWNER}
+
+
+def test_the_second_fit_is_refused_and_changes_nothing(fitting, data, undisturbed):
+    process, store = fitting
+    before = files_of(store)
+    for X, y in (data, checkers(1200)):
+        with pytest.raises(StoreError, match=rf"process {process.pid} on .*call fit again"):
+            small_svc(store=store).fit(X, y)
+    assert files_of(store) == before
+    _, errors = process.communicate("\n" * 100)
+    assert process.returncode == 0, errors
+    assert_same_model(undisturbed, store)
+    assert not (store / OWNER).exists()
+    # A finished store is free for the next fit, which has nothing to do.
+    assert_same_model(undisturbed, small_svc(store=store).fit(*data))
+
+
+def test_a_fit_goes_on_at_once_where_a_killed_one_stopped(fitting, data, undisturbed, tmp_path):
+    process, store = fitting
+    done = {p.name for p in (store / "bundles").iterdir()}
+    assert done
+    os.kill(process.pid, signal.SIGKILL)
+    # Nobody has asked for its end: to the system it is a zombie.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert (store / OWNER).exists()
+    undo = install_spies(tmp_path)
+    try:
+        model = small_svc(store=store).fit(*data)
+    finally:
+        for owner, name, original in undo:
+            setattr(owner, name, original)
+    assert_same_model(undisturbed, model)
+    assert len(read_log(tmp_path, "bundle written")) == model.n_cells_ - len(done)
+    assert not (store / OWNER).exists()
+
+
+def test_of_two_threads_one_fits(data, undisturbed, tmp_path, monkeypatch):
+    fit_bundle, first, refused = train.fit_bundle, threading.Event(), threading.Event()
+
+    def waits(bundle, job):
+        first.set()
+        assert refused.wait(60)
+        return fit_bundle(bundle, job)
+
+    waits.__name__ = "fit_bundle"
+    monkeypatch.setattr(train, "fit_bundle", waits)
+    thread = threading.Thread(target=small_svc(store=tmp_path / "m").fit, args=data)
+    thread.start()
+    assert first.wait(60)
+    with pytest.raises(StoreError, match=f"process {os.getpid()} on"):
+        small_svc(store=tmp_path / "m").fit(*data)
+    refused.set()
+    thread.join()
+    assert_same_model(undisturbed, tmp_path / "m")
+
+
+def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, monkeypatch):
+    for error in (ZeroDivisionError, KeyboardInterrupt):
+        with monkeypatch.context() as patch:
+            patch.setattr("daskls.graph.fit.train_bundles", partial(fail, error))
+            with pytest.raises(error):
+                small_svc(store=tmp_path / "m").fit(*data)
+        assert not (tmp_path / "m" / OWNER).exists()
+    assert_same_model(undisturbed, small_svc(store=tmp_path / "m").fit(*data))
+
+
+def fail(error, *_):
+    raise error

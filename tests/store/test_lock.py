@@ -1,0 +1,267 @@
+"""One fit at a time on a store: who owns it, who may take it over, and who finds out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import daskls
+from daskls import StoreError
+from daskls.store import lock
+from daskls.store.lock import OWNER, check_owner, own_store
+
+# Owns a store until a line comes in.
+HOLD = """
+import sys
+from pathlib import Path
+from daskls.store.lock import own_store
+with own_store(Path(sys.argv[1])):
+    print("owned", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def start(code, *args, **options):
+    env = {**os.environ, "PYTHONPATH": str(Path(daskls.__file__).parents[1])}
+    command = [sys.executable, "-c", code, *map(str, args)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, env=env, text=True, **pipes, **options)
+
+
+@contextmanager
+def holder(store):
+    """Yield a process that owns a store."""
+    process = start(HOLD, store)
+    try:
+        assert process.stdout.readline() == "owned\n", process.stderr.read()
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def edit(store, age_s=None, **values):
+    """Change what an owner's file says, or how old it is."""
+    path = store / OWNER
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    if age_s is not None:
+        os.utime(path, (time.time() - age_s,) * 2)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "stores" / "m"
+
+
+@pytest.fixture(scope="module")
+def dead(tmp_path_factory):
+    """Return what the file of a killed owner says."""
+    store = tmp_path_factory.mktemp("dead")
+    with holder(store):
+        pass
+    return (store / OWNER).read_bytes()
+
+
+@pytest.fixture
+def left(store, dead):
+    """Return a store as a killed owner leaves it."""
+    store.mkdir(parents=True)
+    (store / OWNER).write_bytes(dead)
+    return store
+
+
+def test_a_store_is_given_back_at_the_end(store):
+    with own_store(store):
+        assert (store / OWNER).exists()
+    with pytest.raises(ZeroDivisionError), own_store(store):
+        _ = 1 / 0
+    with pytest.raises(KeyboardInterrupt), own_store(store):
+        raise KeyboardInterrupt
+    assert list(store.iterdir()) == []
+
+
+def test_the_second_is_refused_and_told_whom_to_wait_for(store):
+    with holder(store) as process:
+        with pytest.raises(StoreError) as refusal, own_store(store):
+            pytest.fail("two own the store")
+        text = str(refusal.value)
+        host = os.uname().nodename
+        assert f"process {process.pid} on {host}, since {time.strftime('%Y-')}" in text
+        for part in (str(store), "last sign of life", "Wait", "call fit again", "60 s"):
+            assert part in text
+        # Nothing of the second is left, and the first still owns the store.
+        assert [p.name for p in store.iterdir()] == [OWNER]
+        process.communicate("\n")
+        assert process.returncode == 0
+    with own_store(store):
+        pass
+
+
+def test_another_thread_of_this_process_is_refused(store):
+    refused = []
+
+    def contend():
+        try:
+            with own_store(store):
+                pass
+        except StoreError as error:
+            refused.append(str(error))
+
+    with own_store(store):
+        thread = threading.Thread(target=contend)
+        thread.start()
+        thread.join()
+        check_owner(store)
+    assert len(refused) == 1
+    assert f"process {os.getpid()} on" in refused[0]
+
+
+def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
+    with holder(store) as process:
+        process.kill()
+        # Its parent, this process, has not asked for its end: the system still lists it.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with own_store(store):
+            owner = json.loads((store / OWNER).read_text())
+            assert owner["pid"] == os.getpid()
+    assert list(store.iterdir()) == []
+
+
+def test_a_stopped_owner_is_alive(store):
+    with holder(store) as process:
+        process.send_signal(signal.SIGSTOP)
+        edit(store, age_s=10_000)
+        with pytest.raises(StoreError, match="Another fit"), own_store(store):
+            pytest.fail("two own the store")
+        process.send_signal(signal.SIGCONT)
+
+
+def test_a_process_of_the_same_number_is_not_the_owner(store):
+    with holder(store):
+        edit(store, started="1 ticks")
+        with own_store(store):
+            check_owner(store)
+
+
+def test_a_fit_of_this_process_that_ended_without_giving_back(store):
+    with own_store(store):
+        content = (store / OWNER).read_bytes()
+    (store / OWNER).write_bytes(content)
+    with own_store(store):
+        check_owner(store)
+
+
+def test_elsewhere_an_owner_is_gone_when_it_gives_no_sign(left, monkeypatch):
+    store = left
+    # The same host's name and number: what counts is the machine's run, and the container.
+    edit(store, machine="another boot pid:[1]", age_s=50)
+    with pytest.raises(StoreError, match=r"50 s ago|51 s ago"), own_store(store):
+        pytest.fail("an owner elsewhere may live")
+    monkeypatch.setattr(lock, "STALE_S", 40.0)
+    with own_store(store):
+        check_owner(store)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": 1}', b"\xff" * 50, b"{" * 10_000])
+def test_a_damaged_file_counts_as_somebody(left, content):
+    store = left
+    (store / OWNER).write_bytes(content)
+    with pytest.raises(StoreError, match="does not say"), own_store(store):
+        pytest.fail("somebody may be writing it at this moment")
+    os.utime(store / OWNER, (time.time() - 100,) * 2)
+    with own_store(store):
+        check_owner(store)
+
+
+def test_an_owner_renews_its_file(store, monkeypatch):
+    monkeypatch.setattr(lock, "BEAT_S", 0.01)
+    with own_store(store):
+        os.utime(store / OWNER, (0, 0))
+        while (store / OWNER).stat().st_mtime == 0:
+            time.sleep(0.01)
+
+
+def test_an_owner_that_lost_its_store_finds_out(store):
+    loss = pytest.raises(StoreError, match=r"taken over by process 1 on .*call fit again")
+    with loss, own_store(store):
+        edit(store, pid=1, token="other")
+        with pytest.raises(StoreError, match="taken over"):
+            check_owner(store)
+    # What is another's now stays.
+    assert json.loads((store / OWNER).read_text())["token"] == "other"
+
+
+def test_a_contender_that_had_the_file_in_its_hands_does_no_harm(store):
+    with own_store(store):
+        aside = store / f"{OWNER}.aside"
+        (store / OWNER).rename(aside)
+        timer = threading.Timer(0.1, aside.rename, [store / OWNER])
+        timer.start()
+        check_owner(store)
+
+
+def test_a_fork_gives_nothing_back(store):
+    with own_store(store):
+        child = os.fork()
+        if not child:
+            # As the parent's `with` would, were the child to leave it.
+            for own in list(lock._locks.values()):
+                own.release()
+            os._exit(0)
+        os.waitpid(child, 0)
+        check_owner(store)
+
+
+N_ROUNDS = 5
+CONTEND = """
+import sys, time
+from pathlib import Path
+from threading import Thread
+from daskls import StoreError
+from daskls.store.lock import own_store
+wins = []
+def contend(store, begin):
+    inside = store.with_suffix(".inside")
+    while time.time() < begin:
+        time.sleep(0.0005)
+    try:
+        with own_store(store):
+            inside.touch(exist_ok=False)
+            wins.append(store)
+            time.sleep(0.2)
+            inside.unlink()
+    except StoreError:
+        pass
+print("ready", flush=True)
+begin = float(sys.stdin.readline())
+for number, store in enumerate(sys.argv[1:]):
+    threads = [Thread(target=contend, args=(Path(store), begin + number)) for _ in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+print(len(set(wins)))
+"""
+
+
+def test_contenders_for_a_dead_owners_store_never_own_it_together(tmp_path, dead):
+    stores = [tmp_path / f"{i}" for i in range(N_ROUNDS)]
+    for store in stores:
+        store.mkdir()
+        (store / OWNER).write_bytes(dead)
+    processes = [start(CONTEND, *stores) for _ in range(4)]
+    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 4
+    begin = f"{time.time() + 0.5}\n"
+    for process in processes:
+        process.stdin.write(begin)
+        process.stdin.flush()
+    outputs = [process.communicate(timeout=60) for process in processes]
+    assert [errors for _, errors in outputs] == [""] * 4
+    # Each store had an owner at least once; one that came late may have found it free again.
+    assert sum(int(wins) for wins, _ in outputs) >= N_ROUNDS
+    assert [list(store.iterdir()) for store in stores] == [[]] * N_ROUNDS
