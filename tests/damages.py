@@ -5,14 +5,14 @@ import numpy as np
 BLOCK = 512
 
 
-def _flip(file, rng):
+def _flip(file, rng, store):
     content = bytearray(file.read_bytes())
     if content:
         content[rng.integers(len(content))] ^= 1 << rng.integers(8)
     file.write_bytes(content)
 
 
-def _zero(file, rng):
+def _zero(file, rng, store):
     content = bytearray(file.read_bytes())
     start = int(rng.integers(0, max(len(content), 1)))
     block = min(BLOCK, len(content) - start)
@@ -20,26 +20,21 @@ def _zero(file, rng):
     file.write_bytes(content)
 
 
-def _truncate(file, rng):
+def _truncate(file, rng, store):
     content = file.read_bytes()
     file.write_bytes(content[: int(rng.integers(0, max(len(content), 1)))])
 
 
-def _extend(file, rng):
+def _extend(file, rng, store):
     file.write_bytes(file.read_bytes() + rng.bytes(int(rng.integers(1, BLOCK))))
 
 
-def _remove(file, rng):
+def _remove(file, rng, store):
     file.unlink()
 
 
-def _swap(file, rng):
+def _swap(file, rng, store):
     """Let the file change places with another one of its kind, if there is one."""
-    root = file.parent
-    while root.parent.name and not (root / "zarr.json").exists():
-        root = root.parent
-    store = root.parent if (root.parent / "zarr.json").exists() else root
-    store = store.parent if (store.parent / "zarr.json").exists() else store
     others = [other for other in files_of(store) if other != file and is_like(file, other)]
     if others:
         other = others[rng.integers(len(others))]

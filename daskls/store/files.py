@@ -3,18 +3,13 @@
 import errno
 import os
 import shutil
-import threading
 import uuid
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from daskls.errors import StoreError
-from daskls.records import FloatArray
 
 __all__ = [
     "GO_ON",
@@ -22,8 +17,6 @@ __all__ = [
     "expand_path",
     "local_path",
     "make_folders",
-    "open_numpy",
-    "read_npz",
     "replace_file",
     "replace_folder",
     "write_file",
@@ -121,9 +114,6 @@ def write_file(path: Path, *pieces: Any) -> None:
             file.write(piece)
 
 
-_loading = threading.Lock()
-
-
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` that takes its place at the end, atomically.
@@ -139,40 +129,6 @@ def replace_file(path: Path) -> Iterator[Path]:
         # Where nothing can be written nothing can be removed: the body's own error tells.
         with suppress(OSError):
             temporary.unlink()
-
-
-@contextmanager
-def open_numpy(path: Path, mmap_mode: Any = None) -> Iterator[Any]:
-    """Yield an archive of named arrays, closed at the end; or an array, mapped into memory.
-
-    One thread of a process at a time. numpy parses headers with `ast.literal_eval`, and CPython
-    3.11 counts the depth of its parser for all threads together (its issue 106905): two at once
-    may fail with "AST constructor recursion depth mismatch".
-    """
-    with _loading:
-        if mmap_mode is not None:
-            yield np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
-            return
-        # numpy would leave the file of a damaged archive open.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
-            yield opened
-
-
-def read_npz(path: Path, names: Iterable[str]) -> dict[str, FloatArray]:
-    """Read some of the arrays of a file that a fit keeps between its tasks.
-
-    Raises
-    ------
-    StoreError : when it is missing or damaged
-    """
-    try:
-        with open_numpy(path) as arrays:
-            return {name: arrays[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise StoreError(
-            f"The fit's file {path} is missing or damaged ({error}). Remove it, then call fit "
-            "again on the same store: only what is missing is done."
-        ) from error
 
 
 def make_folders(root: Path, folder: Path) -> None:

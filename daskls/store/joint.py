@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from daskls.records import FloatArray, LinearModel, VoronoiCells
-from daskls.store.files import make_folders, read_npz, replace_file
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root, partition_arrays, partition_attributes, report_to_json
+from daskls.store.packs import read_pack, write_pack
 
 __all__ = [
     "CellStates",
@@ -55,11 +55,10 @@ def round_path(root: Path, phase: str, number: int) -> Path:
     return root / "joint" / f"{phase}-{number:03d}"
 
 
-def _files(root: Path, phase: str, number: int, cells: tuple[int, int]) -> tuple[Path, Path]:
-    """Return the files of some cells in one round: of their states, and of the statistics."""
-    name = f"{cells[0]:06d}-{cells[1]:06d}"
-    folder = round_path(root, phase, number)
-    return folder / f"{name}.states", folder / f"{name}.stats"
+def _places(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
+    """Return the places of some cells' files in one round: of states, and of statistics."""
+    name = f"joint/{phase}-{number:03d}/{cells[0]:06d}-{cells[1]:06d}"
+    return f"{name}.states", f"{name}.stats"
 
 
 def write_states(
@@ -78,12 +77,9 @@ def write_states(
     states : CellStates
     stats : float64 array, shape (c, p, N_STATS)
     """
-    path, marker = _files(root, phase, number, cells)
-    make_folders(root, path.parent)
-    arrays = {f.name: getattr(states, f.name) for f in fields(CellStates)}
-    for target, own in ((path, arrays), (marker, {"stats": stats})):
-        with replace_file(target) as temporary, temporary.open("wb") as file:
-            np.savez(file, **own)
+    place, marker = _places(phase, number, cells)
+    write_pack(root, place, {f.name: getattr(states, f.name) for f in fields(CellStates)})
+    write_pack(root, marker, {"stats": stats})
 
 
 def read_stats(root: Path, phase: str, number: int, cells: tuple[int, int]) -> FloatArray | None:
@@ -91,10 +87,10 @@ def read_stats(root: Path, phase: str, number: int, cells: tuple[int, int]) -> F
 
     Raises
     ------
-    StoreError : when they are damaged
+    DamageError : they are not what was written
     """
-    marker = _files(root, phase, number, cells)[1]
-    return read_npz(marker, ["stats"])["stats"] if marker.exists() else None
+    marker = _places(phase, number, cells)[1]
+    return read_pack(root, marker, ["stats"])["stats"] if (root / marker).exists() else None
 
 
 def read_states(root: Path, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
@@ -102,10 +98,10 @@ def read_states(root: Path, phase: str, number: int, cells: tuple[int, int]) -> 
 
     Raises
     ------
-    StoreError : when they are gone or damaged
+    DamageError : they are gone, or not what was written
     """
-    path = _files(root, phase, number, cells)[0]
-    return CellStates(**read_npz(path, [f.name for f in fields(CellStates)]))
+    place = _places(phase, number, cells)[0]
+    return CellStates(**read_pack(root, place, [f.name for f in fields(CellStates)]))
 
 
 def drop_states(root: Path, phase: str, number: int) -> None:

@@ -1,6 +1,6 @@
 """What a fit keeps between its tasks and needs no longer than itself: small arrays, part by part.
 
-``sampling/<kind>/<first>-<last>`` is a file of named arrays; it appears whole, so that it is its
+``sampling/<kind>/<first>-<last>`` is a pack of named arrays; it appears whole, so that it is its
 own marker. All of it goes when the model is finished.
 """
 
@@ -8,12 +8,10 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import numpy as np
-
 from daskls.records import FloatArray
 from daskls.store.exchange import Rows
-from daskls.store.files import make_folders, read_npz, replace_file
-from daskls.store.models import bundle_path
+from daskls.store.models import bundle_path, place_of
+from daskls.store.packs import read_pack, write_pack
 
 __all__ = ["has_part", "read_part", "read_rows", "remove_parts", "write_part"]
 
@@ -26,6 +24,10 @@ def kind_path(kind: str) -> str:
     return f"{FOLDER}/{kind}"
 
 
+def _place(root: Path, kind: str, first: int, last: int) -> str:
+    return place_of(root, bundle_path(root, first, last, kind_path(kind)))
+
+
 def has_part(root: Path, kind: str, first: int, last: int) -> bool:
     """Whether a part is on disk."""
     return bundle_path(root, first, last, kind_path(kind)).exists()
@@ -35,10 +37,7 @@ def write_part(
     root: Path, kind: str, first: int, last: int, arrays: Mapping[str, FloatArray]
 ) -> None:
     """Write named arrays; the file appears whole."""
-    target = bundle_path(root, first, last, kind_path(kind))
-    make_folders(root, target.parent)
-    with replace_file(target) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+    write_pack(root, _place(root, kind, first, last), arrays)
 
 
 def read_part(
@@ -48,9 +47,9 @@ def read_part(
 
     Raises
     ------
-    StoreError : when it is missing or damaged
+    DamageError : it is missing, or not what was written
     """
-    return read_npz(bundle_path(root, first, last, kind_path(kind)), names)
+    return read_pack(root, _place(root, kind, first, last), names)
 
 
 def read_rows(root: Path, kind: str, first: int, last: int) -> Rows:

@@ -252,7 +252,7 @@ def test_a_damaged_file_of_a_round_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_joint, "_read_solution", train)
     last = sorted((tmp_path / "m" / "joint").rglob("*.stats"))[-1]
     last.write_bytes(last.read_bytes()[:100])
-    with pytest.raises(StoreError, match=r"\.stats is missing or damaged .* call fit again"):
+    with pytest.raises(StoreError, match=r"\.stats is damaged: .* call fit again"):
         small_landmarks(store=tmp_path / "m").fit(X, y)
     last.unlink()
     model = small_landmarks(store=tmp_path / "m").fit(X, y)

@@ -54,7 +54,7 @@ def test_a_second_process_finishes(where, at, tmp_path, undisturbed):
     assert killed.returncode == -9, killed.stderr
     with pytest.raises(daskls.StoreError, match=r"not finished|no model"):
         daskls.load(store)
-    blocks = {int(p.stem[6:]) for p in store.glob("exchange-*/block-*.npz")}
+    blocks = {int(p.stem[6:]) for p in store.glob("exchange-*/block-*.marker")}
     bundles = {int(p.name[:6]) for p in store.glob("bundles/0*")}
     done = run_fit(second, store)
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from zarr.storage import _local
 import daskls
 from daskls import StoreError
 from daskls.graph import regroup, train
-from daskls.store import exchange, flat, groups
+from daskls.store import flat, groups, packs
 
 
 def test_every_task_twice_at_once_does_no_harm(data, undisturbed, monkeypatch, tmp_path):
@@ -89,14 +89,18 @@ def no_space(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def half_written(path, *args, **kwargs):
-    """Whether a file of the exchange is opened for writing; leaves the half that still fits."""
-    if ".rows." not in path.name:
-        return False
-    # Not by Path.open, which is what is patched.
-    with open(path, "wb") as file:
-        file.write(b"half")
-    return True
+def half_written(part):
+    """Return what tells that such a file is opened for writing; it leaves the half that fits."""
+
+    def match(path, *args, **kwargs):
+        if part not in path.name:
+            return False
+        # Not by Path.open, which is what is patched.
+        with open(path, "wb") as file:
+            file.write(b"half")
+        return True
+
+    return match
 
 
 class FullFrom:
@@ -138,13 +142,12 @@ def group_writer(monkeypatch, at, part):
 )
 def test_a_full_disk(place, at, data, undisturbed, monkeypatch, tmp_path):
     store = tmp_path / "m"
-    if place in ("exchange", "marker", "manifest"):
-        saves = {"marker": (exchange.np, "savez"), "manifest": (exchange.np, "save")}
-        if place == "exchange":
-            full = FullFrom(monkeypatch, Path, "open", at, half_written)
-        else:
-            at = min(at, 0) if place == "manifest" else at
-            full = FullFrom(monkeypatch, *saves[place], at, lambda *_, **__: True)
+    if place == "exchange":
+        full = FullFrom(monkeypatch, Path, "open", at, half_written(".rows."))
+    elif place == "manifest":
+        full = FullFrom(monkeypatch, Path, "open", 0, half_written(".manifest."))
+    elif place == "marker":
+        full = FullFrom(monkeypatch, packs, "write_file", at, lambda *_: True)
     elif place == "root":
         full = group_writer(monkeypatch, 0, "m/.zarr.json")
     else:

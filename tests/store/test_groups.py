@@ -68,7 +68,7 @@ def test_zarr_reads_it(store):
     assert len(list((store / "a" / "coef" / "c").iterdir())) == 5
     assert group.attrs["nested"] == ATTRIBUTES["nested"]
     # Its codec notices what changes in a chunk.
-    DAMAGES["bit"](store / "a" / "coef" / "c" / "1", np.random.default_rng(0))
+    DAMAGES["bit"](store / "a" / "coef" / "c" / "1", np.random.default_rng(0), store)
     with pytest.raises(ValueError, match="checksum"):
         group["coef"][...]
 
@@ -88,7 +88,7 @@ def test_every_damage_to_every_file_is_noticed(store, damage, tmp_path):
         copy = tmp_path / "copy"
         shutil.copytree(store, copy)
         damaged = copy / file.relative_to(store)
-        DAMAGES[damage](damaged, rng)
+        DAMAGES[damage](damaged, rng, copy)
         if damaged.exists() and damaged.read_bytes() == file.read_bytes():
             continue
         error = error_of(copy)
