@@ -52,6 +52,10 @@ class TaskSizes:
     cell_size: int
     spec: SolverSpec
     n_block_copies: int = 2
+    # Of a chunk of X that is more than a block: while its blocks are regrouped, and while it is
+    # unpacked.
+    source_nbytes: int = 0
+    unpack_nbytes: int = 0
 
     @property
     def row_nbytes(self) -> int:
@@ -114,10 +118,14 @@ def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 
 def assign_nbytes(sizes: TaskSizes, block_rows: int) -> int:
-    """Peak bytes of regrouping one block: the block, its sorted copy, one routing tile."""
+    """Peak bytes of regrouping one block: the block, its sorted copy, one routing tile.
+
+    Beside them the chunk that the block was cut from, if any, once it is unpacked.
+    """
     tile = min(block_rows, ROUTE_ROWS) * sizes.n_features * F8
     # The block, the rows of it that count, and those sorted; without weights the first two are one.
-    return sizes.n_block_copies * block_rows * sizes.row_nbytes + tile
+    regrouping = sizes.n_block_copies * block_rows * sizes.row_nbytes + tile
+    return max(sizes.source_nbytes + regrouping, sizes.unpack_nbytes)
 
 
 def largest_block(sizes: TaskSizes, nbytes: int) -> int:

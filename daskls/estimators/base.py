@@ -27,7 +27,7 @@ from daskls.estimators.store import copy_model, embed_model, extract_model, open
 from daskls.graph.compute import compute
 from daskls.graph.identity import FitRequest
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
-from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows
+from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows, open_whole
 from daskls.graph.scan import name_codes
 from daskls.records import FloatArray
 from daskls.store.files import local_path
@@ -162,7 +162,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             X = check_rows(self, X)
             self._check_width(X.shape[1])
             return predict_array(X, self._handle, classes)
-        X = open_blocks(X, "X", SUPER_NBYTES)
+        X = open_whole(X, "X", SUPER_NBYTES)
         self._check_width(X.shape[1])
         n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
         return predict_lazily(X, self._handle, classes, n_scores)

@@ -103,6 +103,8 @@ def begin_fit(
         request.cell_size,
         request.spec,
         n_block_copies=2 if rows.weights is None else 3,
+        source_nbytes=rows.source_nbytes,
+        unpack_nbytes=rows.unpack_nbytes,
     )
     class_weight = _class_weight(request, rows, scan)
     _check_costs(request.spec, scan, class_weight)

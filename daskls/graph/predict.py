@@ -14,7 +14,7 @@ from daskls.graph.blocks import block_start, map_rows
 from daskls.graph.linear import score_linearly
 from daskls.graph.progress import Progress, watch
 from daskls.graph.resources import find_slots
-from daskls.graph.rows import BLOCK_NBYTES, BlockRows, merge_chunks, open_blocks
+from daskls.graph.rows import BLOCK_NBYTES, BlockRows, cut_large, merge_chunks, open_blocks
 from daskls.graph.scores import model_scores
 from daskls.graph.values import first_bad_value, value_error
 from daskls.graph.views import find_views
@@ -198,6 +198,8 @@ def predict_lazily(
     n_scores : int. Columns of the scores; 1 for two classes.
     """
     row_nbytes = X.shape[1] * X.dtype.itemsize
+    given = X.chunks[0]
+    X = cut_large(X, SUPER_NBYTES)
     merged = X.chunks[0]
     # Merging copies; chunks that are large already are not worth it.
     if max(merged) * row_nbytes < BLOCK_NBYTES:
@@ -214,7 +216,7 @@ def predict_lazily(
         dtype=dtype,
         meta=np.empty((0,) if flat else (0, 0), dtype),
     )
-    return answer.rechunk({0: X.chunks[0]})
+    return answer.rechunk({0: given})
 
 
 def write_block(

@@ -5,6 +5,7 @@ receives a path and a range of rows. A Dask array's blocks are computed as it sa
 read here.
 """
 
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,16 +24,23 @@ from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_arra
 __all__ = [
     "BlockRows",
     "check_array_expr",
+    "cut_large",
     "find_labels",
     "merge_chunks",
     "open_blocks",
     "open_column",
     "open_rows",
+    "open_whole",
 ]
 
 # Blocks are merged up to about this size: small enough for any worker, large enough that a
 # bundle's run in a block is worth a read.
 BLOCK_NBYTES = 16 << 20
+# Chunks that must be computed or unpacked whole are cut into such blocks above this size, which is
+# Dask's own for chunks; up to it a block is a chunk, whose features no task hands on.
+LARGE_NBYTES = 128 << 20
+# Peak of unpacking a chunk of Zarr, in chunks: packed, unpacked, and copied to where it belongs.
+UNPACKED_COPIES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +53,16 @@ class BlockRows:
     y : Dask array, shape (n, 1)
     weights : Dask array, shape (n, 1), or None
     classes : labels of the codes in y, or None where y holds the labels themselves
+    source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
+    unpack_nbytes : int. Peak of unpacking the largest chunk of X, if that is more than a block.
     """
 
     X: da.Array
     y: da.Array
     weights: da.Array | None = None
     classes: FloatArray | None = None
+    source_nbytes: int = 0
+    unpack_nbytes: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -102,6 +114,36 @@ def merge_chunks(chunks: Sequence[int], max_rows: int) -> tuple[int, ...]:
     return tuple(merged)
 
 
+def cut_chunks(chunks: Sequence[int], rows: int, above: int) -> tuple[int, ...]:
+    """Cut chunks of more than ``above`` rows into near-equal ones of at most ``rows``.
+
+    >>> cut_chunks([3, 10, 4], 4, 5)
+    (3, 4, 3, 3, 4)
+    """
+    return tuple(
+        part for chunk in chunks for part in (_parts(chunk, rows) if chunk > above else (chunk,))
+    )
+
+
+def _parts(n_rows: int, most: int) -> list[int]:
+    """Return as few near-equal parts as the most rows of one allow, the larger ones first."""
+    n_parts = -(-n_rows // most)
+    return [n_rows // n_parts + (i < n_rows % n_parts) for i in range(n_parts)]
+
+
+def cut_large(X: da.Array, nbytes: int) -> da.Array:
+    """Cut chunks above `LARGE_NBYTES` into blocks of about ``nbytes``.
+
+    Each is computed once, and stays in memory until its last block is done.
+    """
+    row_nbytes = max(X.dtype.itemsize * math.prod(X.shape[1:]), 1)
+    above = LARGE_NBYTES // row_nbytes
+    if max(X.chunks[0], default=0) <= above:
+        return X
+    chunks = cut_chunks(X.chunks[0], max(nbytes // row_nbytes, 1), above)
+    return X.rechunk({0: chunks}, method="tasks")
+
+
 def read_rows(handle: ArrayHandle, block_info: Any = None) -> FloatArray:
     """Read the rows of one block; a column for a one-dimensional array."""
     start, stop = block_info[None]["array-location"][0]
@@ -122,12 +164,16 @@ def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
 
 
 def _row_chunks(handle: ArrayHandle, nbytes: int) -> tuple[int, ...]:
-    """Return blocks of whole chunks of about ``nbytes``."""
-    n = handle.shape[0]
-    row_nbytes = np.dtype(handle.dtype).itemsize * int(np.prod(handle.shape[1:], dtype=int))
-    chunk = max(handle.chunk_rows, 1)
-    rows = max(nbytes // max(row_nbytes * chunk, 1), 1) * chunk
-    return tuple(min(rows, n - start) for start in range(0, n, rows)) or (0,)
+    """Return blocks of about ``nbytes``: of whole chunks, or of parts that are read alone."""
+    n, chunk, unit = handle.shape[0], handle.chunk_rows, handle.unit_rows
+    row_nbytes = max(np.dtype(handle.dtype).itemsize * math.prod(handle.shape[1:]), 1)
+    rows = max(nbytes // (row_nbytes * chunk), 1) * chunk
+    whole = tuple(min(rows, n - start) for start in range(0, n, rows)) or (0,)
+    if row_nbytes * chunk <= nbytes:
+        return whole
+    # No block reaches over the end of a chunk: what is read by Zarr is read once.
+    part = max(nbytes // (row_nbytes * unit), 1) * unit
+    return tuple(min(part, rows - at) for rows in whole for at in range(0, rows, part)) or (0,)
 
 
 def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
@@ -143,6 +189,11 @@ def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
     ------
     DataError : wrong number of dimensions, no features, or a dtype that is not numeric
     """
+    return cut_large(open_whole(source, name, nbytes), nbytes)
+
+
+def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
+    """As `open_blocks`; chunks that are computed or unpacked whole are blocks, however large."""
     check_array_expr()
     X = _open(source, name, nbytes)
     _check_precision(X.dtype, name)
@@ -177,6 +228,8 @@ def _open(source: Any, name: str, nbytes: int) -> da.Array:
     dataset = find_dataset(source)
     handle = find_array(source if dataset is None else dataset.X)
     if handle is not None:
+        if not handle.shape:
+            raise DataError(f"{name} at {handle.path} is a single value; it must have rows.")
         chunks = _row_chunks(handle, nbytes)
         array = from_handle(handle, chunks)
         return array if len(handle.shape) == 2 else array[:, 0]
@@ -241,7 +294,8 @@ def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[Blo
         classes, y = np.unique(y, return_inverse=True)
         y = y.astype(np.int32)
     with _scratch(scratch):
-        blocks = open_blocks(_to_disk(X, scratch / "X"), "X")
+        whole = open_whole(_to_disk(X, scratch / "X"), "X", BLOCK_NBYTES)
+        blocks = cut_large(whole, BLOCK_NBYTES)
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
         chunks = merge_chunks(blocks.chunks[0], target)
@@ -253,7 +307,21 @@ def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[Blo
             raise DataError(f"Found {n} row(s) in X; a fit needs at least 2.")
         if columns[0] is None:
             raise AssertionError("y was checked above")
-        yield BlockRows(blocks.rechunk({0: chunks}), columns[0], columns[1], classes)
+        yield BlockRows(
+            blocks.rechunk({0: chunks}),
+            columns[0],
+            columns[1],
+            classes,
+            *_chunk_nbytes(X, whole, is_cut=blocks is not whole),
+        )
+
+
+def _chunk_nbytes(source: Any, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
+    """Return what a chunk that is cut keeps in memory, and what unpacking a large one needs."""
+    nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
+    # What a Dask array needs to compute its chunk is its own.
+    is_packed = nbytes > BLOCK_NBYTES and not dask.is_dask_collection(source)
+    return nbytes if is_cut else 0, nbytes * UNPACKED_COPIES if is_packed else 0
 
 
 @contextmanager
@@ -270,7 +338,7 @@ def _to_disk(values: Any, path: Path) -> Any:
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return values
     _check_precision(values.dtype, path.name)
-    row_nbytes = values.itemsize * max(int(np.prod(values.shape[1:])), 1)
+    row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     return save_array(path, values, max(BLOCK_NBYTES // row_nbytes, 1)).path
 

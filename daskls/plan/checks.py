@@ -324,6 +324,16 @@ def check_trained(
 def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> None:
     """Refuse blocks that a task cannot regroup."""
     block = assign_nbytes(sizes, block_rows)
+    if block > resources.task_nbytes and (sizes.source_nbytes or sizes.unpack_nbytes):
+        # A chunk that is cut, or one that is a block.
+        chunk_rows = max(sizes.source_nbytes // (sizes.n_features * sizes.itemsize), block_rows)
+        rows = max(resources.task_nbytes * chunk_rows // block, 1)
+        raise MemoryPlanError(
+            f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is made whole, which "
+            f"needs {_mib(block)} but a task may use {_mib(resources.task_nbytes)}; store X "
+            f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or give each "
+            "worker more memory or fewer threads."
+        )
     if block > resources.task_nbytes:
         rows = largest_block(sizes, resources.task_nbytes)
         raise MemoryPlanError(

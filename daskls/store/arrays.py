@@ -16,6 +16,7 @@ from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.files import disk_errors, expand_path
+from daskls.store.ranges import read_range, unit_rows
 
 PREDICT_AGAIN = "predict again"
 
@@ -31,17 +32,23 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ArrayHandle:
-    """A Zarr array on disk: its path, and what planning needs to know of it."""
+    """A Zarr array on disk: its path, and what planning needs to know of it.
+
+    ``chunk_rows`` are the rows of a file, ``unit_rows`` those of it that are read together.
+    """
 
     path: str
     shape: tuple[int, ...]
     dtype: str
     chunk_rows: int
+    unit_rows: int
 
     def read(self, start: int, stop: int) -> FloatArray:
-        """Return rows start .. stop - 1, C-contiguous."""
+        """Return rows start .. stop - 1, C-contiguous; of a plain chunk no more than them."""
         array = zarr.open_array(self.path, mode="r")
-        return np.ascontiguousarray(array[start:stop])
+        ends = start % self.chunk_rows, stop % self.chunk_rows if stop < self.shape[0] else 0
+        rows = read_range(array, start, stop) if any(ends) else None
+        return np.ascontiguousarray(array[start:stop] if rows is None else rows)
 
     def write(self, start: int, values: FloatArray) -> None:
         """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each.
@@ -75,7 +82,10 @@ class ArrayHandle:
 
 def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
     rows = array.shards or array.chunks
-    return ArrayHandle(path, tuple(array.shape), array.dtype.str, int(rows[0]) if rows else 1)
+    chunk_rows = max(int(rows[0]), 1) if rows else 1
+    return ArrayHandle(
+        path, tuple(array.shape), array.dtype.str, chunk_rows, min(unit_rows(array), chunk_rows)
+    )
 
 
 def shared_path(source: str | os.PathLike[str]) -> str:

@@ -1,0 +1,124 @@
+"""Ranges of rows of an array on disk, read without the rest of their chunks.
+
+Zarr reads a chunk whole. Where a chunk's file is the rows themselves, one after the other, a range
+of them is a range of bytes.
+"""
+
+import math
+import stat
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import BytesCodec
+from zarr.core.metadata.v2 import ArrayV2Metadata
+from zarr.storage import LocalStore
+
+from daskls.errors import StoreError
+from daskls.records import FloatArray
+
+__all__ = ["read_range", "unit_rows"]
+
+
+def unit_rows(array: "zarr.Array[Any]") -> int:
+    """Return how many rows are read together: 1 where a range of any rows can be read alone."""
+    if not array.chunks or not array.chunks[0]:
+        return 1
+    return 1 if _stored_dtype(array) is not None else int(array.chunks[0])
+
+
+def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
+    """Return the type of the values in a chunk's file, if the file is these and nothing else."""
+    dtype = np.dtype(array.dtype)
+    if not isinstance(array.store_path.store, LocalStore) or dtype.kind not in "biuf":
+        return None
+    metadata = array.metadata
+    if isinstance(metadata, ArrayV2Metadata):
+        packed = metadata.compressor is not None or metadata.filters
+        return None if packed or metadata.order != "C" else dtype
+    if len(metadata.codecs) != 1 or not isinstance(metadata.codecs[0], BytesCodec):
+        return None
+    endian = metadata.codecs[0].endian
+    stored: np.dtype[Any] = dtype.newbyteorder("<" if endian is None else endian.value)
+    return stored
+
+
+def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> FloatArray | None:
+    """Return rows start .. stop - 1; None where the array does not lie in files of plain rows.
+
+    Raises
+    ------
+    StoreError : a chunk's file that is not of its size, or no file
+    """
+    dtype = _stored_dtype(array)
+    if dtype is None or start == stop:
+        return None
+    out = np.empty((stop - start, *array.shape[1:]), np.dtype(array.dtype))
+    folder = Path(array.store_path.store.root) / array.store_path.path
+    for key, first, last, place in _parts(array, start, stop):
+        rows = _read_part(folder / key, array.chunks, dtype, first, last)
+        if rows is None:
+            # Zarr's answer for a chunk that was never written.
+            rows = np.full((last - first, *array.chunks[1:]), array.fill_value or 0, dtype)
+        # A chunk at an edge is stored whole, beyond the array's end too.
+        inside = tuple(slice(s.stop - s.start) for s in place[1:])
+        out[place] = rows[(slice(None), *inside)]
+    return out
+
+
+def _parts(
+    array: "zarr.Array[Any]", start: int, stop: int
+) -> Iterator[tuple[str, int, int, tuple[slice, ...]]]:
+    """Yield each chunk of the rows: its key, its first and last row, and the place of these."""
+    height = array.chunks[0]
+    sizes = list(zip(array.chunks[1:], array.shape[1:], strict=True))
+    across = [range(math.ceil(n / c)) for c, n in sizes]
+    for down in range(start // height, math.ceil(stop / height)):
+        low, high = max(start, down * height), min(stop, (down + 1) * height)
+        for places in product(*across):
+            beside = [
+                slice(i * c, min((i + 1) * c, n)) for i, (c, n) in zip(places, sizes, strict=True)
+            ]
+            key = array.metadata.encode_chunk_key((down, *places))
+            place = (slice(low - start, high - start), *beside)
+            yield key, low - down * height, high - down * height, place
+
+
+def _read_part(
+    path: Path, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
+) -> FloatArray | None:
+    """Read rows of one chunk's file; None if there is no file."""
+    row_nbytes = dtype.itemsize * math.prod(chunks[1:])
+    try:
+        _check_file(path, row_nbytes * chunks[0])
+        rows = np.empty((last - first, *chunks[1:]), dtype)
+        with path.open("rb", buffering=0) as file:
+            file.seek(first * row_nbytes)
+            _fill(file, rows.data.cast("B"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"Cannot read {path}: {error}. Check it, or write it again.") from error
+    return rows
+
+
+def _check_file(path: Path, nbytes: int) -> None:
+    """Refuse what is no file of this size: opening a pipe would wait for its other end."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size != nbytes:
+        raise StoreError(
+            f"{path} has {status.st_size} bytes and its chunk {nbytes}: it is truncated, damaged, "
+            "or no file. Write the array again."
+        )
+
+
+def _fill(file: Any, buffer: memoryview) -> None:
+    """Read until the buffer is full: one call reads 2 GiB at the most."""
+    while len(buffer):
+        n_read = file.readinto(buffer)
+        if not n_read:
+            raise OSError("it became shorter while it was read")
+        buffer = buffer[n_read:]
