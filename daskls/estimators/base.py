@@ -27,6 +27,7 @@ from daskls.estimators.store import copy_model, embed_model, extract_model, open
 from daskls.graph.compute import compute
 from daskls.graph.identity import FitRequest
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
+from daskls.graph.repair import dropping_damage
 from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows, open_whole
 from daskls.graph.scan import name_codes
 from daskls.records import FloatArray
@@ -131,6 +132,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             own_store(store),
             open_rows(X, y, sample_weight, scratch) as rows,
             progress_bars(show=bool(self.verbose)) as on_progress,
+            dropping_damage(store),
         ):
             result = run(request, rows, store, self.client, on_progress)
         self._adopt(ModelHandle(str(store), result.fingerprint, keep))

@@ -15,6 +15,7 @@ from daskls.graph.identity import FitRequest, find_seed, open_root
 from daskls.graph.probe import probe_store
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import regroup_rows
+from daskls.graph.repair import repair
 from daskls.graph.resources import find_resources, free_nbytes
 from daskls.graph.rows import BlockRows
 from daskls.graph.sample import Sample, sample_rows
@@ -116,6 +117,7 @@ def begin_fit(
     with clock.stage("sample", rows.n_blocks, None):
         sample = sample_rows(rows, scan, sampling.n_sample, seed, client)
     root = open_root(request, rows, scan, seed, sample.checksum, store)
+    repair(root, client)
     return Beginning(
         request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
     )

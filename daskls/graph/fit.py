@@ -15,7 +15,7 @@ from daskls.graph.train import FitJob, train_bundles
 from daskls.partition.tree import graft
 from daskls.plan import check_chunks, check_memory, plan_bundles
 from daskls.records import Chunks, Forest, IntArray, Partition, SolverSpec
-from daskls.store.layout import Root
+from daskls.store.layout import Root, read_partition
 from daskls.store.models import (
     BundleModels,
     done_mask,
@@ -65,6 +65,10 @@ def run_fit(
     if root.is_complete:
         root.remove_leftovers()
         return FitResult(fingerprint, clock.seconds)
+    trained = _trained(root)
+    if trained is not None:
+        _finish(root, trained)
+        return FitResult(fingerprint, clock.seconds)
     cut = deal_chunks if by_chunks else grow_trunks
     partition, exchange, leaf_rows = regroup_all(begun, check, clock, client, cut)
     plan = plan_bundles(
@@ -76,6 +80,14 @@ def run_fit(
         train_bundles(plan.bundles, job, client)
     _finish(root, partition)
     return FitResult(fingerprint, clock.seconds)
+
+
+def _trained(root: Root) -> Partition | None:
+    """Return the partition of a model that lacks nothing but its index; else None."""
+    group = root.find_group("partition")
+    partition = None if group is None else read_partition(group)
+    is_done = partition is not None and all(done_mask(root.path, partition.n_leaves))
+    return partition if is_done else None
 
 
 def _n_cells(leaf_rows: IntArray, cell_size: int) -> int:

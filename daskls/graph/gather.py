@@ -117,7 +117,10 @@ def _join(leaves: list[Rows]) -> Regions:
 
 def has_rows(begun: Beginning) -> bool:
     """Whether the store holds all rows, gathered."""
-    return begun.root.find_group("leaves") is not None
+    if begun.root.find_group("leaves") is None:
+        return False
+    # A finished model may have had no use for them.
+    return rows_handle(begun).open().has_bundles()
 
 
 def rows_handle(begun: Beginning) -> RowsHandle:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from daskls.errors import StoreError
 from daskls.graph.rows import BlockRows
 from daskls.graph.scan import LabelScan, name_classes
 from daskls.records import FloatArray, SolverSpec
-from daskls.store.layout import Root
+from daskls.store.groups import DESCRIPTION
+from daskls.store.layout import HOLD_ROOT_COPY, Root
 from daskls.store.reader import spec_to_json
+from daskls.store.repair import heal_root
 
 __all__ = ["FitRequest", "check_free", "find_seed", "open_root"]
 
@@ -55,16 +58,13 @@ class FitRequest:
 
 def check_free(store: Path) -> None:
     """Refuse a folder that holds something else: a model is not mixed with a user's files."""
-    begun = (store / "zarr.json").exists() or all(
-        path.name.startswith(("input-", "."))
-        for path in (store.iterdir() if store.is_dir() else ())
-    )
-    if store.is_file() or not begun:
+    names = os.listdir(store) if store.is_dir() else []
+    if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
+        heal_root(store)
+    elif store.is_file() or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
             f"The store {store} exists and is no model. Give a path that does not exist yet."
         )
-    if (store / "zarr.json").exists():
-        Root.open(store)
 
 
 def find_seed(request: FitRequest, store: Path) -> int:

@@ -1,5 +1,6 @@
 """Stage 2: every row to its leaf in each partition, rows regrouped by leaf on disk."""
 
+import logging
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import dask
 import numpy as np
 
-from daskls.errors import StoreError
+from daskls.errors import DamageError, StoreError
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start, map_rows
 from daskls.graph.compute import compute
@@ -18,6 +19,8 @@ from daskls.partition.assign import assign_rows
 from daskls.records import FloatArray, IntArray, Partition
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import Root, read_partition, root_stamp
+
+log = logging.getLogger("daskls")
 
 __all__ = ["assign_block", "load_partition", "regroup_rows"]
 
@@ -62,7 +65,7 @@ def assign_block(
     Peak memory: `memory.assign_nbytes`.
     """
     block, _ = block_start(block_info)
-    done = exchange.find_block(block)
+    done = _find_block(exchange, block)
     if done is not None:
         return done
     X, codes, given = take_kept(X, y, weights, labels)
@@ -82,6 +85,16 @@ def _held(leaves: Iterator[IntArray]) -> Iterator[IntArray]:
         if found is None:
             return
         yield found
+
+
+def _find_block(exchange: Exchange, block: int) -> int | None:
+    """Return the checksum of a block that is done; a damaged one is removed, to be done again."""
+    try:
+        return exchange.find_block(block)
+    except DamageError as error:
+        log.warning("%s", error)
+        exchange.drop_block(block)
+        return None
 
 
 def regroup_rows(

@@ -10,6 +10,7 @@ harm. The manifest holds the offsets and sums of all blocks, leaf by leaf, each 
 Within a leaf the rows stand in the order of their global row numbers, whatever the blocks were.
 """
 
+import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import numpy as np
 
 from daskls.records import FloatArray, IntArray
 from daskls.store.checksums import SUM_NBYTES, checksum, sum_as_bytes
-from daskls.store.files import make_folders, replace_file
+from daskls.store.files import disk_errors, make_folders, replace_file
 from daskls.store.guard import check_inside, damaged, find_size, open_file, read_into
 from daskls.store.packs import read_pack, write_pack
 
@@ -93,16 +94,23 @@ class Exchange:
         return Path(self.path) / "manifest"
 
     def find_block(self, block: int) -> int | None:
-        """Return a finished block's checksum, or None.
+        """Return a finished block's checksum, or None; all of it is read.
 
         Raises
         ------
-        DamageError : its marker is not what was written
+        DamageError : it is not what was written
         """
         marker = self._marker(block)
-        if not (self._root / marker).exists():
+        if not os.path.lexists(self._root / marker):
             return None
+        self.check_block(block)
         return int(read_pack(self._root, marker, ["checksum"])["checksum"])
+
+    def drop_block(self, block: int) -> None:
+        """Remove a block, and the manifest that names it."""
+        for path in (self._root / self._marker(block), self._file(block), self._manifest):
+            with disk_errors(path):
+                path.unlink(missing_ok=True)
 
     def count_blocks(self) -> int:
         """Return how many blocks are finished."""

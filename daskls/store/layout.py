@@ -46,7 +46,11 @@ from daskls.store.guard import damaged, malformed_is_damage, read_whole
 
 __all__ = [
     "FORMAT",
+    "HOLD_ROOT_COPY",
+    "KIND",
+    "ROOT_COPY",
     "Root",
+    "parse_root",
     "partition_arrays",
     "partition_attributes",
     "read_forest",
@@ -60,6 +64,8 @@ __all__ = [
 # 2: every file has a checksum.
 FORMAT = 2
 KIND = "model"
+# Groups that keep what the root says: a damaged root is written anew from it.
+HOLD_ROOT_COPY, ROOT_COPY = ("partition", "index"), "root"
 # What only an unfinished fit needs, relative to the store.
 LEFTOVERS = (
     *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", ".zarr.json.*"),
@@ -249,6 +255,9 @@ class Root:
         chunk_rows: int = MAX_CHUNK_ROWS,
     ) -> None:
         """Write a subgroup in the place of any old one; it appears whole."""
+        if name in HOLD_ROOT_COPY:
+            copy = {key: value for key, value in self.group.attrs.items() if key != "complete"}
+            attributes = {**attributes, ROOT_COPY: copy}
         temporary = self.path / f".new-{name}-{uuid.uuid4().hex}"
         try:
             with disk_errors(self.path):

@@ -21,7 +21,7 @@ from daskls.store.files import replace_folder
 from daskls.store.groups import Group, open_group, write_group
 from daskls.store.guard import damaged
 from daskls.store.layout import Root, root_stamp
-from daskls.store.models import bundle_path, place_of
+from daskls.store.models import bundle_path, finished_bundles, place_of
 
 __all__ = [
     "CACHE_NBYTES",
@@ -163,6 +163,25 @@ class LeafReader:
     def n_leaves(self) -> int:
         """The number of leaves."""
         return len(self.regions.r_max)
+
+    def check_bundles(self) -> None:
+        """Refuse rows of which some are not on disk.
+
+        Raises
+        ------
+        DamageError
+        """
+        missing = self._missing()
+        if missing:
+            raise damaged(bundle_path(self.path, *min(missing), KIND), "it is missing")
+
+    def has_bundles(self) -> bool:
+        """Whether all rows are on disk."""
+        return not self._missing()
+
+    def _missing(self) -> set[tuple[int, int]]:
+        """Return the bundles that are not on disk."""
+        return set(self._bundles) - set(finished_bundles(self.path, KIND))
 
     def leaf_of(self, places: IntArray) -> IntArray:
         """Return the leaf of each place."""
