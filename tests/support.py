@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -349,6 +350,7 @@ def spy(original, stage, kind, folder):
     def spied(*args, **kwargs):
         log(folder, stage, call_name(kind, args, kwargs))
         maybe_kill(folder, stage)
+        maybe_remove(folder, stage)
         return original(*args, **kwargs)
 
     spied.__name__ = original.__name__
@@ -372,6 +374,26 @@ def maybe_kill(folder, stage):
         return
     log(folder, "killed", stage)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def maybe_remove(folder, stage):
+    """Remove a store at the planned call, while others write into it."""
+    plan = folder / f"remove {stage}"
+    try:
+        at, store = json.loads(plan.read_text())
+        if len(read_log(folder, stage)) < at:
+            return
+        plan.unlink()
+    except FileNotFoundError:
+        return
+    while os.path.exists(store):
+        shutil.rmtree(store, ignore_errors=True)
+    log(folder, "removed", stage)
+
+
+def plan_removal(folder, stage, at, store):
+    """Let whoever makes call number ``at`` of a stage remove the store first."""
+    (Path(folder) / f"remove {stage}").write_text(json.dumps([at, str(store)]))
 
 
 def plan_kill(folder, stage, at):

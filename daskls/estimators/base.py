@@ -101,7 +101,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
     @property
     def _reader(self) -> ModelReader:
-        return open_model(self._handle.path, self._handle.fingerprint)
+        with self._handle.in_use():
+            return open_model(self._handle.path, self._handle.fingerprint)
 
     @property
     def fit_report_(self) -> Any:

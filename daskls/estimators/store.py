@@ -46,7 +46,7 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
         if path.exists():
             raise StoreError(f"{path} exists already; give another path or remove it first.")
         path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_folder(path, path.parent, SAVE_AGAIN) as folder:
+    with handle.in_use(), replace_folder(path, path.parent, SAVE_AGAIN) as folder:
         _copy_files(Path(handle.path), folder)
 
 

@@ -101,9 +101,10 @@ def agree_block(
     block_info: Any = None,
 ) -> FloatArray:
     """Judge one block of training rows."""
-    reader = open_model(handle.path, handle.fingerprint)
     codes = codes_of(y[:, 0], classes, names)
-    return agreement(reader, X, codes, block_start(block_info)[1])
+    with handle.in_use():
+        reader = open_model(handle.path, handle.fingerprint)
+        return agreement(reader, X, codes, block_start(block_info)[1])
 
 
 def agree_lazily(
@@ -136,12 +137,12 @@ def agree_array(
     X: FloatArray, y: FloatArray, handle: ModelHandle, classes: FloatArray
 ) -> FloatArray:
     """Return the probability of each label of rows in memory, on this machine's threads."""
-    reader = open_model(handle.path, handle.fingerprint)
     codes = codes_of(y, classes, None)
 
     def judge(start: int) -> FloatArray:
         rows = slice(start, start + SLAB_ROWS)
         return agreement(reader, X[rows], codes[rows], start)
 
-    with ThreadPoolExecutor(find_slots()) as threads:
+    with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
+        reader = open_model(handle.path, handle.fingerprint)
         return np.concatenate(list(threads.map(judge, range(0, len(X), SLAB_ROWS))))

@@ -181,7 +181,8 @@ def predict_block(
     if bad is not None:
         first_row = block_start(block_info)[1] if block_info else 0
         raise value_error(first_row + bad[0], bad[1])
-    scores = score_rows(open_model(handle.path, handle.fingerprint), X)
+    with handle.in_use():
+        scores = score_rows(open_model(handle.path, handle.fingerprint), X)
     return scores if classes is None else labels_of(scores, classes)
 
 
@@ -290,10 +291,10 @@ def predict_array(X: FloatArray, handle: ModelHandle, classes: FloatArray | None
     bad = first_bad_value(X)
     if bad is not None:
         raise value_error(*bad)
-    reader = open_model(handle.path, handle.fingerprint)
     slots = find_slots()
     rows = max(min(SUPER_NBYTES // (X.shape[1] * X.itemsize), -(-len(X) // slots)), SLAB_ROWS)
-    with ThreadPoolExecutor(slots) as threads:
+    with handle.in_use(), ThreadPoolExecutor(slots) as threads:
+        reader = open_model(handle.path, handle.fingerprint)
         parts = list(
             threads.map(lambda i: score_rows(reader, X[i : i + rows]), range(0, len(X), rows))
         )

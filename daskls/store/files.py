@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ __all__ = [
     "GO_ON",
     "disk_errors",
     "expand_path",
+    "is_being_removed",
     "local_path",
     "make_folders",
     "replace_file",
@@ -85,6 +87,9 @@ REASONS = {
     "EFBIG": TOO_LARGE,
     **dict.fromkeys(("EMFILE", "ENFILE"), TOO_MANY),
 }
+# How often, and after what pause, one looks whether a file goes that is there.
+MANY_LOOKS, FEW_LOOKS = 40, 6
+LOOK_PAUSE_S = 0.05
 GO_ON = "call fit again on the same store: what is finished is kept, and only the rest runs"
 
 
@@ -131,6 +136,31 @@ def replace_file(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def is_being_removed(path: Path, error: Exception) -> bool:
+    """Return whether an error came of a file's being gone, or of its folder's going just now.
+
+    Whoever removes a folder takes a while: what is missed first may be another file than this.
+    """
+    for number in range(_n_looks(error)):
+        if number:
+            time.sleep(LOOK_PAUSE_S)
+        if not path.exists():
+            return True
+    return False
+
+
+def _n_looks(error: BaseException | None) -> int:
+    """Return how often to look: longest where a file was missed, not at all for other reasons."""
+    if not isinstance(error, OSError | StoreError):
+        return 1
+    while error is not None:
+        if isinstance(error, FileNotFoundError):
+            return MANY_LOOKS
+        error = error.__cause__
+    # The cause does not travel with an error from a worker.
+    return FEW_LOOKS
+
+
 def make_folders(root: Path, folder: Path) -> None:
     """Make a folder below ``root``, and those between; ``root`` itself must be there.
 
@@ -162,15 +192,10 @@ def replace_folder(path: Path, root: Path, then: str = GO_ON) -> Iterator[Path]:
     """
     make_folders(root, path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    # zarr makes the folders above a file that it writes, also after somebody removed them: this
-    # file is then missing.
-    alive = temporary / ".alive"
     try:
         with disk_errors(path, then):
             temporary.mkdir()
-            alive.touch()
             yield temporary
-            alive.unlink()
             try:
                 temporary.rename(path)
             except OSError as error:
@@ -178,15 +203,4 @@ def replace_folder(path: Path, root: Path, then: str = GO_ON) -> Iterator[Path]:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
     finally:
-        made_anew = temporary.exists() and not alive.exists()
         shutil.rmtree(temporary, ignore_errors=True)
-        if made_anew:
-            _drop_empty(path.parent, root)
-
-
-def _drop_empty(folder: Path, root: Path) -> None:
-    """Remove a folder and those above it, up to ``root``, that were left without anything."""
-    with suppress(OSError):
-        while folder.is_relative_to(root):
-            folder.rmdir()
-            folder = folder.parent

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskls.records import FloatArray
 from daskls.store.checksums import checksum, sum_as_bytes
-from daskls.store.files import write_file
+from daskls.store.files import make_folders, write_file
 
 __all__ = ["DESCRIPTION", "MAX_CHUNK_ROWS", "ArraySpec", "write_array"]
 
@@ -109,7 +109,7 @@ def write_array(folder: Path, values: FloatArray, chunk_rows: int) -> ArraySpec:
         chunk[: len(part)] = part
         sums.append(checksum(chunk))
         path = spec.chunk_path(folder, number)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder.parent, path.parent)
         write_file(path, chunk.data, sum_as_bytes(sums[-1]))
     folder.mkdir(exist_ok=True)
     write_file(folder / DESCRIPTION, spec.describe())

@@ -80,7 +80,8 @@ def write_group(
     arrays : arrays by name. Uncompressed, in chunks of at most ``chunk_rows`` rows.
     attributes : JSON values
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    # Not the folders above it: those of a store that was removed must not come back.
+    folder.mkdir(exist_ok=True)
     specs = {
         name: vars(write_array(folder / name, values, chunk_rows))
         for name, values in arrays.items()

@@ -43,6 +43,7 @@ from daskls.store.groups import (
     write_group,
 )
 from daskls.store.guard import damaged, malformed_is_damage, read_whole
+from daskls.store.lock import check_owner
 
 __all__ = [
     "FORMAT",
@@ -215,6 +216,7 @@ class Root:
     def create(cls, path: Path, attributes: dict[str, Any]) -> "Root":
         """Create the group with its identity; the marker is not set."""
         own = {"daskls_format": FORMAT, "kind": KIND, "complete": False, **attributes}
+        check_owner(path)
         with disk_errors(path):
             path.mkdir(parents=True, exist_ok=True)
             write_description(path, "", own)
@@ -241,7 +243,13 @@ class Root:
         return int(self.group.attrs["meta"]["n_rows"])
 
     def update(self, **attributes: Any) -> None:
-        """Set some attributes; the description is replaced whole."""
+        """Set some attributes, the marker among them; the description is replaced whole.
+
+        Raises
+        ------
+        StoreError : when the fit that does so has lost its store, or the disk refuses
+        """
+        check_owner(self.path)
         own = {**self.group.attrs, **attributes}
         with disk_errors(self.path):
             write_description(self.path, "", own)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from daskls.errors import StoreError
-from daskls.store.files import disk_errors
+from daskls.store.files import disk_errors, is_being_removed
 from daskls.store.owner import Owner, find_machine, find_start
 
 __all__ = ["BEAT_S", "OWNER", "STALE_S", "check_owner", "own_store"]
@@ -326,6 +326,10 @@ def own_store(store: Path) -> Iterator[None]:
 def _raise_loss(lock: StoreLock, error: Exception) -> None:
     """Raise what became of the store where it is the reason for an error."""
     try:
+        is_being_removed(lock.path, error)
         lock.check()
     except StoreError as loss:
+        # What the fit was about to write may have made the folder of a removed store anew.
+        with suppress(OSError):
+            lock.store.rmdir()
         raise loss from error

@@ -4,10 +4,13 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from daskls.store.files import disk_errors
+from daskls.errors import StoreError
+from daskls.store.files import disk_errors, is_being_removed
 
 __all__ = ["ModelHandle", "TemporaryFolder"]
 
@@ -49,6 +52,24 @@ class ModelHandle:
 
     def __dask_tokenize__(self) -> tuple[str, str, str]:
         return ("daskls.ModelHandle", self.path, self.fingerprint)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Say that the model is gone, where that is the reason for an error in the body.
+
+        Raises
+        ------
+        StoreError : in place of whatever was missed first
+        """
+        try:
+            yield
+        except Exception as error:
+            if not is_being_removed(Path(self.path, "zarr.json"), error):
+                raise
+            raise StoreError(
+                f"The model at {self.path} was removed while it was in use, or this machine does "
+                "not see it. Put it back, or train it again, then call predict again."
+            ) from error
 
     @property
     def is_temporary(self) -> bool:

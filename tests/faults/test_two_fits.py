@@ -1,5 +1,6 @@
 """Two fits on one store: the second is refused while the first lives, and goes on when it died."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,11 +10,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from falks import small_falk
+from landmarks import small_landmarks
+from samplings import small_local
 from support import assert_same_model, checkers, install_spies, read_log, small_svc
 
 import daskls
 from daskls import StoreError
 from daskls.graph import train
+from daskls.store import layout
 from daskls.store.lock import OWNER
 
 # Says where it is after its first bundle, and then waits to be killed or for a line.
@@ -126,3 +131,30 @@ def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, mon
 
 def fail(error, *_):
     raise error
+
+
+@pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
+def test_a_fit_that_lost_its_store_sets_no_marker(make, data, tmp_path, monkeypatch):
+    # As of a machine that slept: another one took the store meanwhile, and still has it.
+    store = tmp_path / "m"
+    write_description = layout.write_description
+
+    def taken_over(folder, place, attributes):
+        if place == "index":
+            owner = json.loads((store / OWNER).read_text())
+            owner.update(machine="another", host="desk", pid=77, token="theirs")
+            (store / OWNER).write_text(json.dumps(owner))
+        write_description(folder, place, attributes)
+
+    monkeypatch.setattr("daskls.store.groups.write_description", taken_over)
+    with pytest.raises(StoreError, match=r"taken over by process 77 on desk.*call fit again"):
+        make(store=store).fit(*data)
+    with pytest.raises(StoreError, match="not finished"):
+        daskls.load(store)
+    assert json.loads((store / OWNER).read_text())["token"] == "theirs"
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="process 77 on desk"):
+        make(store=store).fit(*data)
+    os.utime(store / OWNER, (0, 0))
+    make(store=store).fit(*data)
+    assert daskls.load(store).n_cells_
