@@ -24,7 +24,8 @@ class ParameterError(DasklsError, ValueError):
     """A parameter is out of its range, or two parameters exclude each other."""
 
 
-class MemoryPlanError(DasklsError, MemoryError):
+# MemoryError first: the other way round no worker could send one to its client.
+class MemoryPlanError(MemoryError, DasklsError):
     """The largest task would not fit a worker; raised before any training."""
 
 

@@ -24,9 +24,11 @@ from daskls.estimators.inputs import (
     is_in_memory,
 )
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
+from daskls.graph.client import current_client
 from daskls.graph.compute import compute
 from daskls.graph.identity import FitRequest
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
+from daskls.graph.probe import shared_with_workers
 from daskls.graph.repair import dropping_damage
 from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows, open_whole
 from daskls.graph.scan import name_codes
@@ -125,6 +127,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         request : FitRequest
         X, y, sample_weight : as `fit` was given them
         """
+        current_client(self.client)
         request = replace(request, feature_names=feature_names(X))
         X, y, sample_weight = check_input(self, X, y, sample_weight)
         store, keep = open_store(self.store)
@@ -132,6 +135,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         with (
             own_store(store),
             open_rows(X, y, sample_weight, scratch) as rows,
+            shared_with_workers(store, (X, y, sample_weight), self.client),
             progress_bars(show=bool(self.verbose)) as on_progress,
             dropping_damage(store),
         ):

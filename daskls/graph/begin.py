@@ -12,7 +12,6 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.identity import FitRequest, find_seed, open_root
-from daskls.graph.probe import probe_store
 from daskls.graph.progress import StageClock
 from daskls.graph.regroup import regroup_rows
 from daskls.graph.repair import repair
@@ -90,7 +89,6 @@ def begin_fit(
     clock : StageClock
     client : distributed client, or None for the current scheduler
     """
-    probe_store(store, client)
     resources = find_resources(client)
     scan = scan_labels(rows, client)
     if request.n_folds is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from dask.base import tokenize
 
 from daskls.graph.compute import compute_blocks
+from daskls.graph.probe import guarded
 from daskls.graph.rows import BlockRows
 
 __all__ = ["block_start", "map_rows"]
@@ -34,7 +35,7 @@ def map_rows(
     """
 
     blocks = da.map_blocks(
-        BoxedTask(task),
+        BoxedTask(guarded(task)),
         *arrays,
         **kwargs,
         chunks=((1,) * rows.n_blocks, (1,)),

@@ -8,11 +8,12 @@ from typing import Any
 import dask
 import dask.array as da
 
-from daskls.errors import DasklsError
+from daskls.errors import DasklsError, StoreError
 from daskls.graph.client import current_client, in_task, slot_left
 from daskls.graph.patience import Patience, cluster_error, is_loss, losses_told
+from daskls.graph.probe import current_sight, guarded
 
-__all__ = ["compute", "compute_blocks", "run_each", "stream"]
+__all__ = ["compute", "compute_blocks", "compute_each", "run_each", "stream"]
 
 # How often a task runs again that failed otherwise than by an error of daskls.
 RETRIES = 2
@@ -46,12 +47,27 @@ def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: A
     items : sequence
     job : what all of them need: handles and parameters
     """
-    run = dask.delayed(task, pure=False)
+    compute_each(task, [(item, job) for item in items], client)
+
+
+def compute_each(
+    task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
+) -> tuple[Any, ...]:
+    """Return what ``task(*own)`` gives for each tuple of arguments, in order.
+
+    Parameters
+    ----------
+    task : function. Its name is what the dashboard shows.
+    arguments : sequence of tuple: handles, records and small arrays
+    """
+    run = dask.delayed(guarded(task), pure=False)
     # Two equal fits may run at once, each into its own store: their tasks must not be shared.
     call = uuid.uuid4().hex[:12]
-    names = (f"{task.__name__}-{call}-{i:05d}" for i in range(len(items)))
-    tasks = [run(item, job, dask_key_name=name) for item, name in zip(items, names, strict=True)]
-    compute(tasks, client)
+    tasks = [
+        run(*own, dask_key_name=f"{task.__name__}-{call}-{i:05d}")
+        for i, own in enumerate(arguments)
+    ]
+    return compute(tasks, client)
 
 
 def compute_blocks(blocks: da.Array, client: Any = None) -> list[Any]:
@@ -108,8 +124,10 @@ class _Work:
         # Equal collections share a future.
         self._places: dict[Any, list[int]] = {}
         self._tries = [0] * len(collections)
+        # Workers that were left out when each was submitted.
+        self._n_blind = [0] * len(collections)
         self._waiting = as_completed(loop=client.loop, with_results=True)
-        self._patience = Patience(client)
+        self._patience, self._sight = Patience(client), current_sight()
 
     def submit(self, places: Sequence[int]) -> None:
         """Send some of the collections to the scheduler."""
@@ -119,8 +137,11 @@ class _Work:
             # Before other tasks like the one we are in: else all of them would begin, and hold
             # their memory, before the first could end.
             priority=int(in_task()),
+            workers=None if self._sight is None else self._sight.allowed(),
         )
+        n_blind = 0 if self._sight is None else len(self._sight.blind)
         for future, place in zip(futures, places, strict=True):
+            self._n_blind[place] = n_blind
             self._places.setdefault(future, []).append(place)
         self._waiting.update(set(futures))
 
@@ -164,9 +185,18 @@ class _Work:
         _, error, traceback = result
         if is_loss(error):
             raise cluster_error(f"The cluster lost a task: {error}") from error
+        if self._is_blindness(place, error):
+            return
         self._tries[place] += 1
         if isinstance(error, DasklsError) or self._tries[place] > RETRIES:
             raise error.with_traceback(traceback)
+
+    def _is_blindness(self, place: int, error: BaseException) -> bool:
+        """Whether a worker failed for want of the store or the data, while others have them."""
+        if self._sight is None or not isinstance(error, (StoreError, OSError)):
+            return False
+        self._sight.exclude_blind()
+        return len(self._sight.blind) > self._n_blind[place]
 
     def release(self) -> None:
         """Let the scheduler forget what is still to be done."""

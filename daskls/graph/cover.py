@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import dask
 import numpy as np
 
 from daskls.errors import MemoryPlanError
 from daskls.graph.begin import Beginning
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.compute import compute
+from daskls.graph.compute import compute_each
 from daskls.graph.gather import RowsHandle
 from daskls.graph.progress import StageClock
 from daskls.graph.resources import free_nbytes
@@ -58,8 +57,8 @@ def search_places(
     """Return the lists of the rows at some places, in their order; a task a run of near places."""
     order = np.argsort(places, kind="stable")
     parts = np.array_split(order, min(max(SEARCHES_PER_SLOT * n_slots, 1), len(places)))
-    search = dask.delayed(search_block, pure=False)
-    lists = compute([search(places[part], n_neighbors, handle, metric) for part in parts], client)
+    own = [(places[part], n_neighbors, handle, metric) for part in parts]
+    lists = compute_each(search_block, own, client)
     found = np.empty((len(places), n_neighbors), lists[0].dtype)
     for part, own in zip(parts, lists, strict=True):
         found[part] = own

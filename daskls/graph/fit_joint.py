@@ -6,13 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.graph.begin import Beginning, begin_fit, regroup_all, scale_gamma, share_of
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.compute import compute
+from daskls.graph.compute import compute_each
 from daskls.graph.fit import FitResult
 from daskls.graph.identity import FitRequest
 from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group
@@ -238,9 +237,8 @@ def _choose_cost(
     solved = _search("select", problems, groups, job, clock, client)
     shape = len(costs), n_folds, len(codes)
     arrays = (a.reshape(shape) for a in (solved.rounds, solved.places, solved.biases))
-    judge = dask.delayed(judge_group, pure=False)
     judged = Judged("select", *arrays)
-    results = compute([judge(group, judged, job) for group in groups], client)
+    results = compute_each(judge_group, [(group, judged, job) for group in groups], client)
     wrong = np.concatenate([w for w, _ in results])
     total = np.concatenate([t for _, t in results])
     # The mean over folds; ties go to the smallest C.
@@ -275,7 +273,6 @@ def _search(
     searches = [BiasSearch(job.tol) for _ in problems]
     places: list[dict[int, int]] = [{} for _ in problems]
     steps = np.zeros(groups[-1][1] + 1, np.int64)
-    solve = dask.delayed(solve_group, pure=False)
     number, still = 0, list(range(len(problems)))
     held: set[int] = set()
     with clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
@@ -283,7 +280,9 @@ def _search(
             before = np.array([places[p].get(number - 1, 0) for p in still])
             table[still, 3] = [searches[p].bias for p in still]
             now = Round(phase, number, table[still], before)
-            stats = np.concatenate(compute([solve(g, now, job) for g in groups], client))
+            stats = np.concatenate(
+                compute_each(solve_group, [(g, now, job) for g in groups], client)
+            )
             # Cell by cell in their order: a sum's bits depend on it.
             sums = stats.sum(axis=0)
             steps += stats[:, :, STEPS].sum(axis=1).astype(np.int64)

@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 
 from daskls.graph.begin import Beginning, begin_fit, regroup_all, resolved_spec
-from daskls.graph.compute import compute
+from daskls.graph.compute import compute_each
 from daskls.graph.cover import choose_centers
 from daskls.graph.fit import FitResult
 from daskls.graph.gather import RowsHandle, gather_rows, has_rows, rows_handle
@@ -177,9 +176,10 @@ def _local_errors(
 ) -> FloatArray:
     """Return the mean k'-internal error of every candidate around rows drawn by seed."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
-    judge = dask.delayed(judge_row, pure=False)
     places = _drawn_places(begun, neighbors.n_selected, handle)
-    errors: FloatArray = np.mean(compute([judge(p, job) for p in places], client), axis=0)
+    errors: FloatArray = np.mean(
+        compute_each(judge_row, [(p, job) for p in places], client), axis=0
+    )
     return errors
 
 

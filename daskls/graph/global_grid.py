@@ -9,13 +9,12 @@ serves all candidates, that of a center's neighbors all C and widths.
 from dataclasses import replace
 from typing import Any
 
-import dask
 import numpy as np
 
 from daskls.errors import DataError
 from daskls.graph.begin import Beginning
 from daskls.graph.blas import one_blas_thread, undisturbed
-from daskls.graph.compute import compute
+from daskls.graph.compute import compute_each
 from daskls.graph.cover import center_order, check_client, run_cover, search_places
 from daskls.graph.gather import RowsHandle, folds_of
 from daskls.graph.neighborhoods import NeighborJob, gather_neighborhoods
@@ -109,11 +108,10 @@ def _judge(
     order = np.argsort(centers, kind="stable")
     places, starts = np.unique(centers[order], return_index=True)
     queries = np.split(held_out[order], starts[1:])
-    judge = dask.delayed(judge_centers, pure=False)
     parts = np.array_split(np.arange(len(places)), min(TASKS_PER_SLOT * n_slots, len(places)))
-    tasks = [judge(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
+    tasks = [(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
     # Center by center in one order: a sum's bits depend on it, and tasks on the slots.
-    totals: FloatArray = np.sum(np.concatenate(compute(tasks, client)), axis=0)
+    totals: FloatArray = np.sum(np.concatenate(compute_each(judge_centers, tasks, client)), axis=0)
     return totals
 
 

@@ -11,7 +11,7 @@ from dask.utils import parse_timedelta
 
 from daskls.errors import ClusterError
 
-__all__ = ["Patience", "cluster_error", "is_loss", "losses_told", "patience_s"]
+__all__ = ["Patience", "ask_scheduler", "cluster_error", "is_loss", "losses_told", "patience_s"]
 
 # Seconds without a result after which the scheduler is asked how its workers are, and again.
 LOOK_S = 1.0
@@ -102,7 +102,7 @@ class Patience:
 
     def _works(self) -> bool:
         """Whether some worker was heard from since the last look and processes a task."""
-        found = self._ask()
+        found = ask_scheduler(self.client, min(ANSWER_S, self.limit_s / 2))
         if found is None:
             return False
         workers, processing = found
@@ -112,15 +112,14 @@ class Patience:
         self._found = _describe(workers, running, heard)
         return any(set(processing.get(w, ())) - {self._own} for w in heard)
 
-    def _ask(self) -> Any:
-        """Return the scheduler's workers and what they process; None without an answer."""
-        try:
-            return self.client.sync(
-                look, self.client, callback_timeout=min(ANSWER_S, self.limit_s / 2)
-            )
-        except (OSError, TimeoutError, RuntimeError, AttributeError):
-            # A client that closes at this moment has no scheduler, then no loop.
-            return None
+
+def ask_scheduler(client: Any, timeout_s: float = ANSWER_S) -> Any:
+    """Return what `look` finds; None without an answer."""
+    try:
+        return client.sync(look, client, callback_timeout=timeout_s)
+    except (OSError, TimeoutError, RuntimeError, AttributeError):
+        # A client that closes at this moment has no scheduler, then no loop.
+        return None
 
 
 async def look(client: Any) -> tuple[dict[str, Any], dict[str, Any]]:

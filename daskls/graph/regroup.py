@@ -6,13 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 
 from daskls.errors import DamageError, StoreError
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start, map_rows
-from daskls.graph.compute import compute
+from daskls.graph.compute import compute_each
 from daskls.graph.rows import BlockRows
 from daskls.graph.scan import LabelScan, block_checksum, take_kept
 from daskls.partition.assign import assign_rows
@@ -135,7 +134,7 @@ def regroup_rows(
             "it to Zarr and fit on that."
         )
     # One small task, so that the client need not see what the workers write.
-    (leaf_rows,) = compute([dask.delayed(stack_manifest, pure=False)(exchange)], client)
+    (leaf_rows,) = compute_each(stack_manifest, [(exchange,)], client)
     counts: IntArray = leaf_rows
     return counts
 

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import dask
 import numpy as np
 
 from daskls.errors import DataError
 from daskls.graph.begin import Beginning, resolved_spec
-from daskls.graph.compute import compute, run_each
+from daskls.graph.compute import compute_each, run_each
 from daskls.graph.gather import rows_handle
 from daskls.graph.progress import StageClock
 from daskls.graph.sampling import (
@@ -120,7 +119,7 @@ class Search:
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         """Run one task of which the client needs no more than a small answer."""
-        return compute([dask.delayed(task, pure=False)(*args)], self.client)[0]
+        return compute_each(task, [args], self.client)[0]
 
     def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
         """Train on the sample of a step, unless its model is there; return what it reports.

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import dask
 import numpy as np
 
 from daskls.graph.balls import (
@@ -17,7 +16,7 @@ from daskls.graph.balls import (
     merge_draws,
     positive_radii,
 )
-from daskls.graph.compute import compute
+from daskls.graph.compute import compute_each
 from daskls.graph.sampling import SAMPLES, SUPPORT, TrainJob, fit_subsamples
 from daskls.graph.search import Search, Step, errors_of, stalls
 from daskls.plan import most_pairs
@@ -81,8 +80,9 @@ class RadiusSearch(Search):
             k = min(max(int(np.log(m)), 1), m - 1)
             ends = np.linspace(0, m, min(self.begun.resources.n_slots, -(-m // 512)) + 1)
             parts = list(pairwise(ends.astype(int).tolist()))
-            measure = dask.delayed(measure_radii, pure=False)
-            found = compute([measure(part, k, self.job) for part in parts], self.client)
+            found = compute_each(
+                measure_radii, [(part, k, self.job) for part in parts], self.client
+            )
             radii = positive_radii(np.concatenate(found))
             write_part(self.root, RADII, 0, 0, {"radii": radii})
         return read_part(self.root, RADII, 0, 0, ("radii",))["radii"]

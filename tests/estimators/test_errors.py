@@ -15,7 +15,7 @@ from support import MIB, Calls, checkers, edit_attributes, small_svc
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
 from daskls.datasets import convert
-from daskls.graph import begin, probe, train
+from daskls.graph import begin, train
 from daskls.plan import Resources
 from daskls.store import models as bundle_store
 
@@ -388,13 +388,6 @@ def test_the_proposed_cell_size_fits(monkeypatch):
 
 
 # Stores
-
-
-def test_workers_that_cannot_see_the_store(client, monkeypatch, tmp_path):
-    # A builtin takes the probe's place: whatever a worker answers, it is not the probe's text.
-    monkeypatch.setattr(probe, "read_probe", str.upper)
-    with pytest.raises(StoreError, match=r"2 worker\(s\), .* cannot read .*Set store="):
-        small_svc(store=tmp_path / "m").fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,318 @@
+"""What ends the work from outside is one ClusterError, and a second fit goes on; nothing hangs."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, Future, WorkerPlugin
+from support import assert_same_model, checkers, memory_nbytes, small_svc, start_cluster
+
+import daskls
+from daskls import ClusterError, DataError, MemoryPlanError, StoreError
+
+# Of one wait without progress, where a test waits for the end of it: more than a worker's imports
+# take on a busy machine.
+PATIENCE_S = 12
+
+
+@pytest.fixture(autouse=True)
+def longest_wait():
+    with dask.config.set({"daskls.patience": "60s"}):
+        yield
+
+
+def short_patience(seconds=PATIENCE_S):
+    return dask.config.set({"daskls.patience": seconds})
+
+
+@pytest.fixture
+def cluster():
+    with start_cluster(2, 1, "1GiB") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def lasting_client():
+    """Of a cluster for tests that leave it as they found it."""
+    with (
+        start_cluster(2, 1, "1GiB") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+def mark(folder, name):
+    """Leave a file, from whatever process."""
+    (Path(folder) / f"{name}-{os.getpid()}-{time.monotonic_ns()}").touch()
+
+
+def slow(block, folder, seconds=0.3):
+    """Return a block late; leave a file when it begins."""
+    mark(folder, "block")
+    time.sleep(seconds)
+    return block
+
+
+def slow_data(folder, seconds=0.3):
+    """Return data whose blocks are slow, so that a fit is in the middle when something happens."""
+    X, y = checkers(1200)
+    X = da.from_array(X, chunks=(100, 2))
+    return X.map_blocks(slow, str(folder), seconds, dtype=X.dtype, meta=X._meta), da.from_array(
+        y, chunks=100
+    )
+
+
+def wait_until(reached, seconds=60):
+    """Wait for what happens in other processes."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def when_blocks_run(folder, happen):
+    """Let something happen in a thread once a few blocks have begun."""
+
+    def run():
+        wait_until(lambda: len(list(Path(folder).glob("block-*"))) >= 3)
+        happen()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def cancel_all(client):
+    client.cancel([Future(key, client) for key in list(client.futures)], force=True)
+
+
+def lose_all_workers(client):
+    client.cluster.scale(0)
+
+
+EVENTS = {
+    "futures cancelled": cancel_all,
+    "restarted": lambda client: client.restart(),
+    "no workers": lose_all_workers,
+    "cluster closed": lambda client: client.cluster.close(),
+    "client closed": lambda client: client.close(),
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, client, tmp_path):
+    happening = when_blocks_run(tmp_path, lambda: EVENTS[event](client))
+    store = tmp_path / "m"
+    kept = r"tasks are kept: call it again, with the same store="
+    with short_patience(), pytest.raises(ClusterError, match=kept):
+        small_svc(client=client, store=store).fit(*slow_data(tmp_path))
+    happening.join()
+    with dask.config.set(scheduler="threads"):
+        model = small_svc(store=store).fit(*slow_data(tmp_path, 0))
+        assert_same_model(small_svc().fit(*slow_data(tmp_path, 0)), model)
+    assert not list(store.glob(".*"))
+
+
+def test_a_cluster_that_closes_ends_a_score(client, tmp_path):
+    X, y = slow_data(tmp_path)
+    model = small_svc().fit(*checkers(1200))
+    happening = when_blocks_run(tmp_path, client.cluster.close)
+    with pytest.raises(ClusterError, match="call it again"):
+        model.set_params(client=client).score(X, y)
+    happening.join()
+    client.close()
+    with pytest.raises(ClusterError, match="The client is closed"):
+        model.score(X, y)
+
+
+def pids(client):
+    return list(client.run(os.getpid).values())
+
+
+def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
+    stopped = pids(lasting_client)
+
+    def stop():
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+
+    happening = when_blocks_run(tmp_path, stop)
+    try:
+        with (
+            short_patience(),
+            pytest.raises(
+                ClusterError, match=r"nothing for 12 s .*2 worker\(s\), .* do not answer"
+            ),
+        ):
+            small_svc(client=lasting_client, store=tmp_path / "m").fit(*slow_data(tmp_path))
+    finally:
+        happening.join()
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_one_long_task_is_progress(lasting_client, tmp_path):
+    X, y = checkers(300)
+    X = da.from_array(X, chunks=(300, 2))
+    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
+    with dask.config.set({"daskls.patience": 6}):
+        model = small_svc(client=lasting_client).fit(late, y)
+    assert_same_model(small_svc().fit(X, y), model)
+
+
+def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, tmp_path):
+    import _thread
+
+    happening = when_blocks_run(tmp_path, _thread.interrupt_main)
+    with pytest.raises(KeyboardInterrupt):
+        small_svc(client=lasting_client, store=tmp_path / "m").fit(*slow_data(tmp_path))
+    happening.join()
+    wait_until(lambda: not any(lasting_client.processing().values()), seconds=10)
+
+
+# Workers that come, go, or cannot take part
+
+
+def hold(share, dask_worker=None):
+    """Fill a share of this worker's memory limit."""
+    limit = dask_worker.memory_manager.memory_limit
+    free = int(limit * share) - memory_nbytes("VmRSS")
+    dask_worker.held = bytearray(os.urandom(1 << 20)) * (free >> 20)
+
+
+def test_without_workers_a_fit_waits_for_one_then_refuses(tmp_path):
+    X, y = checkers(300)
+    with start_cluster(0) as cluster, Client(cluster, set_as_default=False) as client:
+        none = r"nothing for 1 s .*it has no worker"
+        with short_patience(1), pytest.raises(ClusterError, match=none):
+            small_svc(client=client).fit(X, y)
+        happening = threading.Timer(1.0, lambda: cluster.scale(1))
+        happening.start()
+        model = small_svc(client=client).fit(X, y)
+        happening.join()
+    assert_same_model(small_svc().fit(X, y), model)
+
+
+def test_paused_workers_are_told(tmp_path):
+    X, y = checkers(300)
+    with start_cluster(1, 1, "400MiB") as cluster, Client(cluster, set_as_default=False) as client:
+        client.run(hold, 0.87)
+        paused = r"1 of 1 worker\(s\) are paused.* holds 3\d\d of 400 MiB.*client.restart\(\)"
+        with short_patience(4), pytest.raises(ClusterError, match=paused):
+            small_svc(client=client).fit(X, y)
+        client.restart()
+        small_svc(client=client).fit(X, y)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_worker_killed_while_workers_import_is_no_error(seed, tmp_path):
+    delay_s = np.random.default_rng(seed).uniform(0.0, 0.6)
+    X, y = checkers(300)
+    with start_cluster(2) as cluster, Client(cluster, set_as_default=False) as client:
+        pid = pids(client)[0]
+        kill = threading.Timer(delay_s, lambda: os.kill(pid, signal.SIGKILL))
+        kill.start()
+        model = small_svc(client=client).fit(X, y)
+        kill.join()
+    assert_same_model(small_svc().fit(X, y), model)
+
+
+class HideDaskls(WorkerPlugin):
+    """Makes a worker one where daskls is not installed."""
+
+    def setup(self, worker):
+        import sys
+
+        for name in [n for n in sys.modules if n.split(".")[0] == "daskls"]:
+            del sys.modules[name]
+        sys.modules["daskls"] = None
+
+
+def test_a_worker_that_cannot_import_daskls(client):
+    client.register_plugin(HideDaskls())
+    X, y = checkers(300)
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ cannot import daskls .*Install"):
+        small_svc(client=client).fit(X, y)
+
+
+class HidePath(WorkerPlugin):
+    """Makes a worker one that does not share a folder with the client."""
+
+    def __init__(self, path, only=None):
+        self.path, self.only = str(path), only
+
+    def setup(self, worker):
+        if self.only is None or worker.name == self.only:
+            exists = os.path.exists
+            hidden = self.path
+            os.path.exists = lambda path: not str(path).startswith(hidden) and exists(path)
+
+
+@pytest.mark.parametrize("hidden", ["m", "X.zarr"])
+def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client, tmp_path):
+    import zarr
+
+    X, y = checkers(300)
+    zarr.save_array(tmp_path / "X.zarr", X)
+    lasting_client.register_plugin(HidePath(tmp_path / hidden))
+    shares = rf"2 worker\(s\) and the client share no such path: tcp://\S+ .* read \S+{hidden}"
+    with pytest.raises(StoreError, match=shares):
+        small_svc(client=lasting_client, store=tmp_path / "m").fit(str(tmp_path / "X.zarr"), y)
+
+
+def test_tasks_of_a_blind_worker_that_joins_go_elsewhere(tmp_path):
+    with start_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
+        client.register_plugin(HidePath(tmp_path / "m", only=1))
+        happening = when_blocks_run(tmp_path, lambda: cluster.scale(2))
+        with (
+            pytest.warns(UserWarning, match=r"tcp://\S+ on \S+ cannot read .*tasks go to others"),
+        ):
+            model = small_svc(client=client, store=tmp_path / "m").fit(*slow_data(tmp_path, 0.5))
+        happening.join()
+    with dask.config.set(scheduler="threads"):
+        assert_same_model(small_svc().fit(*slow_data(tmp_path, 0)), model)
+
+
+# Retries
+
+
+def fail_once(block, folder, error):
+    """Fail the first time that a block is computed."""
+    mark(folder, "try")
+    if not (Path(folder) / "failed").exists():
+        (Path(folder) / "failed").touch()
+        raise error("out of luck")
+    return block
+
+
+@pytest.mark.parametrize("error", [OSError, DataError, StoreError, MemoryPlanError])
+def test_a_task_is_tried_again_but_never_after_an_error_of_daskls(error, lasting_client, tmp_path):
+    X, y = checkers(300)
+    once = da.from_array(X, chunks=(300, 2)).map_blocks(
+        fail_once, str(tmp_path), error, dtype=X.dtype, meta=np.empty((0, 2))
+    )
+    if error is OSError:
+        assert_same_model(small_svc().fit(X, y), small_svc(client=lasting_client).fit(once, y))
+        return
+    with pytest.raises(error, match="out of luck"):
+        small_svc(client=lasting_client).fit(once, y)
+    assert len(list(tmp_path.glob("try-*"))) == 1
+
+
+def test_a_client_given_as_text_is_refused():
+    with pytest.raises(daskls.ParameterError, match=r"Client\('tcp://nowhere:8786'\)"):
+        small_svc(client="tcp://nowhere:8786").fit(*checkers(300))
