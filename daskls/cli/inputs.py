@@ -115,6 +115,14 @@ def parse_counts(name: str, words: Sequence[str] | None) -> int | list[int] | No
     return counts[0] if len(counts) == 1 else counts
 
 
+def _label(text: str) -> Any:
+    """Return a label as y holds it: a whole number, or text."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
 def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
     """Return class weights: "balanced", or label=weight pairs matched to the data's labels.
 
@@ -125,12 +133,13 @@ def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
     """
     if text is None or text == "balanced":
         return text
+    # Without classes, y holds labels itself, which may be numbers.
     labels = {str(label): label for label in classes or ()}
     weights = {}
     for part in text.split(","):
         label, _, value = part.rpartition("=")
         try:
-            weights[labels.get(label, label)] = float(value)
+            weights[labels.get(label, label) if classes else _label(label)] = float(value)
         except ValueError as error:
             raise typer.BadParameter(
                 f"--class-weight {text!r} is neither balanced nor LABEL=WEIGHT,LABEL=WEIGHT"

@@ -19,9 +19,11 @@ from daskls.estimators.console import progress_bars
 from daskls.estimators.inputs import (
     check_class_weight,
     check_input,
+    check_labels,
     check_rows,
     check_same_kind,
     is_in_memory,
+    open_column_of,
 )
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
 from daskls.graph.client import current_client
@@ -30,7 +32,7 @@ from daskls.graph.identity import FitRequest
 from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
 from daskls.graph.probe import shared_with_workers
 from daskls.graph.repair import dropping_damage
-from daskls.graph.rows import find_labels, open_blocks, open_column, open_rows, open_whole
+from daskls.graph.rows import find_labels, open_blocks, open_rows, open_whole
 from daskls.graph.scan import name_codes
 from daskls.records import FloatArray
 from daskls.store.files import local_path
@@ -187,7 +189,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. Of no rows only where it
+            is not in memory: the lazy answer then holds none.
 
         Returns
         -------
@@ -243,14 +246,11 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         check_is_fitted(self)
         y, classes = find_labels(X, y)
-        columns = [
-            values if values is None or is_in_memory(values) else open_column(values, name)
-            for name, values in (("y", y), ("sample_weight", sample_weight))
-        ]
+        columns = open_column_of(y, "y"), open_column_of(sample_weight, "sample_weight")
         labels, y, weight = compute([self.predict(X), *columns], self.client)
         if not len(labels):
             raise DataError("X has no rows, so that there is nothing to score. Pass at least one.")
-        y = name_codes(np.asarray(y), classes)
+        y = name_codes(check_labels(y), classes)
         check_same_kind(y, self.classes_)
         return float(accuracy_score(y, labels, sample_weight=weight))
 

@@ -1,7 +1,8 @@
 """What estimators check and convert before any graph is built."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,24 +13,29 @@ from sklearn.utils import (
     check_array,
     check_consistent_length,
     check_random_state,
-    check_X_y,
     column_or_1d,
 )
 from sklearn.utils.multiclass import check_classification_targets
 
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.columns import check_columns
+from daskls.graph.labels import check_label_kind, first_bad_label, label_error
+from daskls.graph.rows import open_column
+from daskls.graph.values import check_unmasked
 from daskls.records import LARGEST, SMALLEST, FloatArray
 
 __all__ = [
     "candidates",
     "check_class_weight",
     "check_input",
+    "check_labels",
     "check_rows",
     "check_same_kind",
+    "check_weights",
     "draw_seed",
     "flat",
     "is_in_memory",
+    "open_column_of",
     "saved_params",
 ]
 
@@ -135,6 +141,17 @@ def is_in_memory(X: Any) -> bool:
     return not on_disk and not dask.is_dask_collection(X)
 
 
+@contextmanager
+def _one_error() -> Iterator[None]:
+    """Turn what scikit-learn finds wrong with data into a `DataError` of the same words."""
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
 def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> FloatArray:
     """Return rows in memory as an array, as scikit-learn checks them; the estimator stays as it is.
 
@@ -142,37 +159,98 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> FloatArray
 
     Raises
     ------
-    DataError : a DataFrame with columns of text, categories or dates, which it names
-    ValueError : scikit-learn's, for what is no array of numbers with rows and features
+    DataError : a masked array; a DataFrame with columns of text, categories or dates, which it
+        names; what is no array of numbers with rows and features
     """
+    check_unmasked(X, "X")
     check_columns(X)
-    rows: FloatArray = check_array(
-        X,
-        ensure_all_finite=False,
-        ensure_min_samples=n_least,
-        estimator=type(estimator).__name__,
-        input_name="X",
-    )
+    with _one_error():
+        rows: FloatArray = check_array(
+            X,
+            ensure_all_finite=False,
+            ensure_min_samples=n_least,
+            estimator=type(estimator).__name__,
+            input_name="X",
+        )
     return rows
 
 
 def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-    """Let scikit-learn check what is in memory; leave Dask and Zarr arrays to the graph."""
-    if y is not None and is_in_memory(y):
-        _check_labels(np.asarray(y))
+    """Check what is in memory, much as scikit-learn does; leave Dask and Zarr arrays to the graph.
+
+    Raises
+    ------
+    DataError : as `check_rows`, `check_labels` and `check_weights`; lengths that differ
+    """
     if is_in_memory(X):
         if y is None:
-            # In scikit-learn's words.
-            check_X_y(X, y, estimator=type(estimator).__name__)
+            name = type(estimator).__name__
+            raise DataError(f"{name} requires y to be passed, but the target y is None. Pass y.")
         X = check_rows(estimator, X, n_least=2)
     if y is not None and is_in_memory(y):
-        y = column_or_1d(np.asarray(y), warn=True)
-        check_classification_targets(y)
-        if isinstance(X, np.ndarray):
-            check_consistent_length(X, y)
+        y = check_labels(y)
+        with _one_error():
+            check_classification_targets(y)
+            if isinstance(X, np.ndarray):
+                check_consistent_length(X, y)
     if sample_weight is not None and is_in_memory(sample_weight):
-        sample_weight = np.asarray(sample_weight, np.float64)
+        sample_weight = check_weights(sample_weight)
     return X, y, sample_weight
+
+
+def check_labels(y: Any) -> FloatArray:
+    """Return labels in memory as an array (n,).
+
+    Raises
+    ------
+    DataError : a masked array, labels that no model keeps, NaN or infinity; more than one a row
+    """
+    check_unmasked(y, "y")
+    # NumPy would make text of the numbers in a list that holds both.
+    if isinstance(y, list | tuple) and {isinstance(label, str) for label in y} == {False, True}:
+        y = np.array(y, dtype=object)
+    labels: FloatArray = np.asarray(y)
+    check_label_kind(labels.dtype)
+    if labels.dtype.kind == "T":
+        labels = labels.astype(object)
+    with _one_error():
+        labels = column_or_1d(labels, warn=True)
+    bad = first_bad_label(labels)
+    if bad is not None:
+        raise label_error(bad)
+    return labels
+
+
+def check_weights(sample_weight: Any) -> FloatArray:
+    """Return weights in memory as an array of float64.
+
+    Raises
+    ------
+    DataError : a masked array, a single number, or what is no number
+    """
+    check_unmasked(sample_weight, "sample_weight")
+    weights = np.asarray(sample_weight)
+    if weights.ndim == 0:
+        raise DataError(
+            f"sample_weight is {sample_weight!r}, a single value; give one number a row, or None "
+            "where all rows count alike."
+        )
+    if weights.dtype.kind not in "biuf":
+        raise DataError(
+            f"sample_weight has dtype {weights.dtype}, but weights are numbers. Pass one number a "
+            "row."
+        )
+    numbers: FloatArray = weights.astype(np.float64)
+    return numbers
+
+
+def open_column_of(values: Any, name: str) -> Any:
+    """Return y or weights as an array if they are in memory, else as a Dask array; None stays."""
+    if values is None:
+        return None
+    if not is_in_memory(values):
+        return open_column(values, name)
+    return check_labels(values) if name == "y" else check_weights(values)
 
 
 def check_same_kind(y: FloatArray, classes: FloatArray) -> None:
@@ -193,12 +271,3 @@ def check_same_kind(y: FloatArray, classes: FloatArray) -> None:
 def _is_text(labels: FloatArray) -> bool:
     """Whether labels are text."""
     return labels.dtype.kind in "OUT"
-
-
-def _check_labels(y: Any) -> None:
-    """Refuse NaN and infinity among labels, naming the first row; scikit-learn would not."""
-    # It does refuse a single value, and none.
-    if y.dtype.kind == "f" and y.ndim and y.size:
-        bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), -1)).all(axis=1))
-        if len(bad):
-            raise DataError(f"Input y contains NaN or infinity, first in row {bad[0]}. Remove it.")

@@ -22,6 +22,7 @@ from daskls.estimators.neighborhoods import (
 )
 from daskls.graph.compute import compute
 from daskls.graph.rows import open_rows
+from daskls.graph.values import check_unmasked
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 
@@ -123,6 +124,7 @@ class NoiseFilter(SharesClient):
                 f"transform takes arrays, not the path {os.fspath(X)!r}; clean_dataset writes a "
                 "data set without the rows that look mislabeled."
             )
+        check_unmasked(X, "X")
         if is_in_memory(X):
             X = np.asarray(X)
         elif not isinstance(X, da.Array):
@@ -166,18 +168,21 @@ class NoiseFilter(SharesClient):
                 f"The data set {source} has {dataset.n_rows} rows but the filter was fitted on "
                 f"{len(keep)}; give the one that it was fitted on."
             )
+        # Text that somebody else wrote becomes codes, as in all of our own data sets.
+        is_text = dataset.y.dtype.kind in "OUT"
         with DatasetWriter(
             target,
             dataset.n_features,
             dataset.X.dtype,
-            y_dtype=dataset.y.dtype,
-            classes=dataset.classes,
+            y_dtype="int32" if is_text else dataset.y.dtype,
+            classes=self.classes_ if is_text else dataset.classes,
             feature_names=dataset.feature_names,
             source=f"{source}, {int((~keep).sum())} rows removed by {type(self).__name__}",
         ) as writer:
             for start in range(0, dataset.n_rows, COPY_ROWS):
                 rows = slice(start, start + COPY_ROWS)
                 X, y = np.asarray(dataset.X[rows]), np.asarray(dataset.y[rows])
+                y = np.searchsorted(self.classes_, y.astype(object)) if is_text else y
                 writer.append(X[keep[rows]], y[keep[rows]])
         return open_dataset(target)
 

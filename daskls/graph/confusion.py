@@ -40,9 +40,10 @@ def count_block(
     true, true_code = np.unique(y, return_inverse=True)
     given, given_code = np.unique(predicted, return_inverse=True)
     labels = true.tolist() if classes is None else [classes[code] for code in true]
+    answers = given.tolist()
     table = np.zeros((len(true), len(given)), np.int64)
     np.add.at(table, (true_code, given_code), 1)
-    return Counter({(labels[i], given[j].item()): int(table[i, j]) for i, j in np.argwhere(table)})
+    return Counter({(labels[i], answers[j]): int(table[i, j]) for i, j in np.argwhere(table)})
 
 
 def count_confusion(

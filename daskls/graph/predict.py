@@ -11,10 +11,11 @@ import numpy as np
 
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.blocks import block_start, map_rows
+from daskls.graph.chunks import merge_chunks
 from daskls.graph.linear import score_linearly
 from daskls.graph.progress import Progress, watch
 from daskls.graph.resources import find_slots
-from daskls.graph.rows import BLOCK_NBYTES, BlockRows, cut_large, merge_chunks, open_blocks
+from daskls.graph.rows import BLOCK_NBYTES, BlockRows, cut_large, open_blocks
 from daskls.graph.scores import model_scores
 from daskls.graph.values import first_bad_value, value_error
 from daskls.graph.views import find_views

@@ -7,7 +7,7 @@ read here.
 
 import math
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,9 @@ import dask.array as da
 import numpy as np
 
 from daskls.errors import DasklsError, DataError, StoreError
+from daskls.graph.chunks import cut_chunks, merge_chunks, row_chunks
+from daskls.graph.labels import check_label_kind
+from daskls.graph.values import check_unmasked
 from daskls.records import FloatArray
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
 
@@ -26,7 +29,6 @@ __all__ = [
     "check_array_expr",
     "cut_large",
     "find_labels",
-    "merge_chunks",
     "open_blocks",
     "open_column",
     "open_rows",
@@ -100,37 +102,6 @@ def check_array_expr() -> None:
         )
 
 
-def merge_chunks(chunks: Sequence[int], max_rows: int) -> tuple[int, ...]:
-    """Merge neighboring chunks as long as the sum is at most ``max_rows`` rows.
-
-    >>> merge_chunks([1, 9, 4, 20, 3], 10)
-    (10, 4, 20, 3)
-    """
-    merged = [0]
-    for rows in chunks:
-        if merged[-1] and merged[-1] + rows > max_rows:
-            merged.append(0)
-        merged[-1] += rows
-    return tuple(merged)
-
-
-def cut_chunks(chunks: Sequence[int], rows: int, above: int) -> tuple[int, ...]:
-    """Cut chunks of more than ``above`` rows into near-equal ones of at most ``rows``.
-
-    >>> cut_chunks([3, 10, 4], 4, 5)
-    (3, 4, 3, 3, 4)
-    """
-    return tuple(
-        part for chunk in chunks for part in (_parts(chunk, rows) if chunk > above else (chunk,))
-    )
-
-
-def _parts(n_rows: int, most: int) -> list[int]:
-    """Return as few near-equal parts as the most rows of one allow, the larger ones first."""
-    n_parts = -(-n_rows // most)
-    return [n_rows // n_parts + (i < n_rows % n_parts) for i in range(n_parts)]
-
-
 def cut_large(X: da.Array, nbytes: int) -> da.Array:
     """Cut chunks above `LARGE_NBYTES` into blocks of about ``nbytes``.
 
@@ -161,19 +132,6 @@ def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
         dtype=np.dtype(handle.dtype),
         meta=np.empty((0, 0), handle.dtype),
     )
-
-
-def _row_chunks(handle: ArrayHandle, nbytes: int) -> tuple[int, ...]:
-    """Return blocks of about ``nbytes``: of whole chunks, or of parts that are read alone."""
-    n, chunk, unit = handle.shape[0], handle.chunk_rows, handle.unit_rows
-    row_nbytes = max(np.dtype(handle.dtype).itemsize * math.prod(handle.shape[1:]), 1)
-    rows = max(nbytes // (row_nbytes * chunk), 1) * chunk
-    whole = tuple(min(rows, n - start) for start in range(0, n, rows)) or (0,)
-    if row_nbytes * chunk <= nbytes:
-        return whole
-    # No block reaches over the end of a chunk: what is read by Zarr is read once.
-    part = max(nbytes // (row_nbytes * unit), 1) * unit
-    return tuple(min(part, rows - at) for rows in whole for at in range(0, rows, part)) or (0,)
 
 
 def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
@@ -218,6 +176,7 @@ def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
 
 def _open(source: Any, name: str, nbytes: int) -> da.Array:
     """Return a Dask array of a Dask or Zarr array, or of a path to one."""
+    check_unmasked(source, name)
     if dask.is_dask_collection(source):
         if not isinstance(source, da.Array):
             raise DataError(
@@ -226,11 +185,12 @@ def _open(source: Any, name: str, nbytes: int) -> da.Array:
             )
         return source
     dataset = find_dataset(source)
-    handle = find_array(source if dataset is None else dataset.X)
+    source = source if dataset is None else dataset.X
+    handle = find_array(source)
     if handle is not None:
         if not handle.shape:
             raise DataError(f"{name} at {handle.path} is a single value; it must have rows.")
-        chunks = _row_chunks(handle, nbytes)
+        chunks = row_chunks(handle, nbytes)
         array = from_handle(handle, chunks)
         return array if len(handle.shape) == 2 else array[:, 0]
     return da.from_zarr(source) if hasattr(source, "store_path") else da.asarray(source)
@@ -291,6 +251,7 @@ def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[Blo
     y, classes = find_labels(X, y)
     if isinstance(y, np.ndarray):
         _check_precision(y.dtype, "y")
+        check_label_kind(y.dtype)
         classes, y = np.unique(y, return_inverse=True)
         y = y.astype(np.int32)
     with _scratch(scratch):
@@ -360,10 +321,24 @@ def open_column(source: Any, name: str) -> da.Array:
     except StoreError as error:
         raise StoreError(f"{name} was taken for a path: {error}") from error
     _check_precision(column.dtype, name)
+    column = _check_kind(column, name)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
         raise DataError(f"{name} must have 1 dimension, got shape {tuple(column.shape)}.")
+    return column
+
+
+def _check_kind(column: da.Array, name: str) -> da.Array:
+    """Refuse labels that no model keeps and weights that are no numbers; text becomes objects."""
+    if name == "y":
+        check_label_kind(column.dtype)
+        # JSON, in which a model keeps its classes, knows no strings of variable width.
+        return column.astype(object) if column.dtype.kind == "T" else column
+    if column.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name} has dtype {column.dtype}, but weights are numbers. Pass one number a row."
+        )
     return column
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.graph.blocks import block_start, map_rows
+from daskls.graph.labels import BadLabel, first_bad_label, label_error
 from daskls.graph.rows import BlockRows
 from daskls.kernels.checksum import row_checksum
 from daskls.records import LARGEST, SMALLEST, FloatArray, IntArray
@@ -30,7 +31,7 @@ class BlockLabels:
     counts: IntArray
     n_kept: int
     weight_range: tuple[float, float]
-    bad_label: int | None
+    bad_label: BadLabel | None
     bad_weight: tuple[int, float] | None
 
 
@@ -68,9 +69,13 @@ def kept_rows(X: FloatArray, weights: FloatArray | None) -> Any:
 def scan_block(y: FloatArray, weights: FloatArray | None, *, block_info: Any = None) -> BlockLabels:
     """Count the labels of one block."""
     _, first_row = block_start(block_info)
+    bad_label = first_bad_label(y[:, 0])
+    if bad_label is not None:
+        bad_label = first_row + bad_label[0], bad_label[1]
+        # What is no label may not even have an order.
+        y, weights = y[:0], None
     kept = y[kept_rows(y, weights), 0]
     labels, counts = np.unique(kept, return_counts=True)
-    bad_label = _first(~np.isfinite(y[:, 0]), first_row) if y.dtype.kind == "f" else None
     bad_weight, weight_range = None, (1.0, 1.0)
     if weights is not None:
         w = weights[:, 0].astype(np.float64)
@@ -99,7 +104,7 @@ def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
     blocks = map_rows(scan_block, rows, rows.y, rows.weights, client=client)
     bad_label = min((b.bad_label for b in blocks if b.bad_label is not None), default=None)
     if bad_label is not None:
-        raise DataError(f"Input y contains NaN or infinity, first in row {bad_label}. Remove it.")
+        raise label_error(bad_label)
     bad_weight = min((b.bad_weight for b in blocks if b.bad_weight is not None), default=None)
     if bad_weight is not None:
         raise DataError(

@@ -1,11 +1,13 @@
 """Values that no kernel can take: found in training rows and in queries alike."""
 
+from typing import Any
+
 import numpy as np
 
 from daskls.errors import DataError
 from daskls.records import FloatArray
 
-__all__ = ["first_bad_value", "value_error"]
+__all__ = ["check_unmasked", "first_bad_value", "value_error"]
 
 # Squared distances of larger values would overflow float32.
 LARGEST = 1e18
@@ -13,7 +15,13 @@ TILE_ROWS = 4096
 
 
 def first_bad_value(X: FloatArray) -> tuple[int, float] | None:
-    """Return (row, value) of the first value that is NaN, infinite or too large; or None."""
+    """Return (row, value) of the first value that is NaN, infinite or too large; or None.
+
+    Raises
+    ------
+    DataError : masked values, which a Dask array may hold without saying so
+    """
+    check_unmasked(X, "X")
     if X.dtype.kind != "f":
         return None
     limit = min(LARGEST, float(np.finfo(X.dtype).max))
@@ -26,6 +34,20 @@ def first_bad_value(X: FloatArray) -> tuple[int, float] | None:
             row, column = np.unravel_index(bad.argmax(), bad.shape)
             return start + int(row), float(tile[row, column])
     return None
+
+
+def check_unmasked(values: Any, name: str) -> None:
+    """Refuse masked arrays: their masks would be lost, and what is below them taken for data.
+
+    Raises
+    ------
+    DataError
+    """
+    if isinstance(getattr(values, "_meta", values), np.ma.MaskedArray):
+        raise DataError(
+            f"{name} is a masked array, whose masked values would be taken for data. Fill them "
+            "with .filled(value), or leave their rows out."
+        )
 
 
 def value_error(row: int, value: float, name: str = "X") -> DataError:

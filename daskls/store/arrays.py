@@ -17,6 +17,7 @@ from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.files import disk_errors, expand_path
 from daskls.store.ranges import read_range, unit_rows
+from daskls.store.remote import ABSENT, remote_errors
 
 PREDICT_AGAIN = "predict again"
 
@@ -44,11 +45,27 @@ class ArrayHandle:
     unit_rows: int
 
     def read(self, start: int, stop: int) -> FloatArray:
-        """Return rows start .. stop - 1, C-contiguous; of a plain chunk no more than them."""
-        array = zarr.open_array(self.path, mode="r")
+        """Return rows start .. stop - 1, C-contiguous; of a plain chunk no more than them.
+
+        Raises
+        ------
+        StoreError : when the array is gone, or cannot be read
+        """
         ends = start % self.chunk_rows, stop % self.chunk_rows if stop < self.shape[0] else 0
-        rows = read_range(array, start, stop) if any(ends) else None
-        return np.ascontiguousarray(array[start:stop] if rows is None else rows)
+        with remote_errors(self.path):
+            array = self._open()
+            rows = read_range(array, start, stop) if any(ends) else None
+            rows = array[start:stop] if rows is None else rows
+        return np.ascontiguousarray(rows, np.dtype(self.dtype))
+
+    def _open(self) -> "zarr.Array[Any]":
+        try:
+            return zarr.open_array(self.path, mode="r")
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"The array {self.path} is gone, or this process does not see it. Put it back, "
+                "where the client and all workers share it."
+            ) from error
 
     def write(self, start: int, values: FloatArray) -> None:
         """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each.
@@ -83,8 +100,10 @@ class ArrayHandle:
 def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
     rows = array.shards or array.chunks
     chunk_rows = max(int(rows[0]), 1) if rows else 1
+    # Zarr's own strings are objects to everything else.
+    dtype = "|O" if array.dtype.kind == "T" else array.dtype.str
     return ArrayHandle(
-        path, tuple(array.shape), array.dtype.str, chunk_rows, min(unit_rows(array), chunk_rows)
+        path, tuple(array.shape), dtype, chunk_rows, min(unit_rows(array), chunk_rows)
     )
 
 
@@ -103,16 +122,17 @@ def find_array(source: Any) -> ArrayHandle | None:
 
     Raises
     ------
-    StoreError : when a path leads to no array
+    StoreError : when a path leads to no array, or cannot be opened
     """
     if isinstance(source, (str, os.PathLike)):
         path = shared_path(source)
         try:
-            return _handle(path, zarr.open_array(path, mode="r"))
-        except (FileNotFoundError, ValueError, KeyError, zarr.errors.ContainsGroupError) as error:
+            with remote_errors(path):
+                return _handle(path, zarr.open_array(path, mode="r"))
+        except ABSENT as error:
             raise StoreError(
-                f"There is no Zarr array at {path!r}. Give the path of an array, or of a data set "
-                "that `daskls convert` wrote."
+                f"There is no Zarr array at {path!r}. Give the path of an array, or of a data set: "
+                "a Zarr group with arrays X and y, as `daskls convert` writes it."
             ) from error
     if isinstance(source, zarr.Array) and isinstance(source.store_path.store, LocalStore):
         return _handle(str(source.store_path.store.root / source.store_path.path), source)
@@ -125,8 +145,9 @@ def find_dataset(source: Any) -> Dataset | None:
         return None
     path = shared_path(source)
     try:
-        zarr.open_array(path, mode="r")
-    except (FileNotFoundError, ValueError, KeyError, zarr.errors.ContainsGroupError):
+        with remote_errors(path):
+            zarr.open_array(path, mode="r")
+    except ABSENT:
         return open_dataset(path)
     return None
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.store.files import disk_errors, expand_path
+from daskls.store.remote import ABSENT, remote_errors
 
 __all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
 
@@ -79,7 +80,9 @@ def default_chunk_rows(n_features: int, dtype: DTypeLike) -> int:
 
 
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
-    """Open a data set for reading.
+    """Open a data set for reading: any Zarr group with an array X, and y if it has labels.
+
+    Without attributes of daskls, y holds the labels themselves and columns have no names.
 
     Parameters
     ----------
@@ -91,7 +94,7 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
 
     Raises
     ------
-    StoreError : when nothing is there, when it is no daskls data set, when its writing was never
+    StoreError : when nothing is there, when it is no data set, when its writing was never
         finished, when its arrays are missing or do not match, or when a newer daskls wrote it.
     """
     where = expand_path(path)
@@ -104,8 +107,8 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
         path=where,
         X=X,
         y=y,
-        classes=attributes.get("classes"),
-        feature_names=attributes.get("feature_names"),
+        classes=_classes(where, attributes),
+        feature_names=_names(where, attributes, X),
         source=str(attributes.get("source", "")),
     )
 
@@ -115,18 +118,22 @@ def _open_group(where: str) -> zarr.Group:
     if "://" not in where and not os.path.lexists(where):
         raise StoreError(f"No data set at {where!r}: the path does not exist; check the path.")
     try:
-        return zarr.open_group(where, mode="r", zarr_format=3)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        with remote_errors(where):
+            return zarr.open_group(where, mode="r")
+    except (*ABSENT, TypeError) as error:
         raise StoreError(
-            f"{where!r} is not a daskls data set (no Zarr 3 group: {error}); "
+            f"{where!r} is not a daskls data set (no Zarr group: {error}); "
             "make one with `daskls convert`."
         ) from error
 
 
 def _check_attributes(where: str, attributes: dict[str, Any]) -> None:
-    """Refuse a group that is foreign, unfinished or of a newer format."""
-    kind, version = attributes.get("kind"), attributes.get("daskls_format")
-    if version is None or kind not in (KIND, UNFINISHED):
+    """Refuse what else daskls writes, and what is unfinished or of a newer format."""
+    if "daskls_format" not in attributes:
+        # Somebody else's, whose arrays have to say what it is.
+        return
+    kind, version = attributes.get("kind"), attributes["daskls_format"]
+    if kind not in (KIND, UNFINISHED):
         raise StoreError(
             f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, wanted {KIND!r})."
         )
@@ -145,7 +152,10 @@ def _check_attributes(where: str, attributes: dict[str, Any]) -> None:
 def _check_arrays(where: str, X: object, y: object) -> None:
     """Refuse arrays that are missing, of a wrong rank, or of different lengths."""
     if not isinstance(X, zarr.Array):
-        raise StoreError(f"{where!r} has no array 'X'; the data set is damaged, write it again.")
+        raise StoreError(
+            f"{where!r} has no array 'X', so it is not a daskls data set, or a damaged one; give a "
+            "Zarr group with arrays X (n, d) and y (n,), as `daskls convert` writes it."
+        )
     if X.ndim != 2:
         raise StoreError(f"{where!r}: 'X' must have 2 dimensions, got shape {X.shape}.")
     if y is None:
@@ -156,6 +166,27 @@ def _check_arrays(where: str, X: object, y: object) -> None:
         raise StoreError(
             f"{where!r}: 'X' has {X.shape[0]} rows but 'y' has {y.shape[0]}; write it again."
         )
+
+
+def _classes(where: str, attributes: dict[str, Any]) -> list[Any] | None:
+    """The labels of y's codes, of a data set that daskls wrote."""
+    classes = attributes.get("classes") if "daskls_format" in attributes else None
+    if classes is not None and not isinstance(classes, list):
+        raise StoreError(f"{where!r} has damaged classes, {classes!r}; write it again.")
+    return classes
+
+
+def _names(where: str, attributes: dict[str, Any], X: Any) -> list[str] | None:
+    """The names of the columns, of a data set that daskls wrote."""
+    names = attributes.get("feature_names") if "daskls_format" in attributes else None
+    if names is None:
+        return None
+    if not isinstance(names, list) or [type(name) for name in names] != [str] * X.shape[1]:
+        raise StoreError(
+            f"{where!r} has damaged feature_names: wanted {X.shape[1]} names, one a column of X, "
+            f"got {names!r}; write it again."
+        )
+    return names
 
 
 class DatasetWriter:

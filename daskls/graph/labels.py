@@ -1,0 +1,68 @@
+"""Which labels a classifier takes: whole numbers, booleans or text, all of one kind.
+
+These are what a model keeps, as JSON. In memory or not, the same labels are taken and refused.
+"""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.records import FloatArray
+
+__all__ = ["BadLabel", "check_label_kind", "first_bad_label", "label_error"]
+
+# A row and what it holds.
+BadLabel = tuple[int, str]
+
+TAKEN = "labels are whole numbers, booleans or text, all of one kind"
+# What other kinds of arrays hold, and how they become labels.
+OTHER_KINDS = {
+    "S": ("bytes", "Decode them with np.char.decode(y)"),
+    "M": ("dates", "Convert them with y.astype(str)"),
+    "m": ("durations", "Convert them with y.astype(int)"),
+    "c": ("complex numbers", "Map them to codes with np.unique(y, return_inverse=True)"),
+    "V": ("records", "Map them to codes with np.unique(y, return_inverse=True)"),
+}
+
+
+def check_label_kind(dtype: np.dtype[Any]) -> None:
+    """Refuse arrays of what is no label.
+
+    Raises
+    ------
+    DataError : with the kind and what to do
+    """
+    if dtype.kind in OTHER_KINDS:
+        held, remedy = OTHER_KINDS[dtype.kind]
+        raise DataError(f"Unknown label type: y holds {held} ({dtype}); {TAKEN}. {remedy}.")
+
+
+def first_bad_label(y: FloatArray) -> BadLabel | None:
+    """Return the first row whose label is none; NaN and infinity among numbers are none.
+
+    Objects must be text: what else they may be has no order and no place in a model.
+    """
+    if y.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(y))
+        return (int(bad[0]), "") if len(bad) else None
+    if y.dtype.kind != "O" or all(issubclass(kind, str) for kind in set(map(type, y.tolist()))):
+        return None
+    # A number among text, or what is neither among numbers.
+    values = y.tolist()
+    strange = [not isinstance(value, str | Integral | float) for value in values]
+    row = strange.index(True) if any(strange) else [isinstance(v, str) for v in values].index(False)
+    return row, f"{y[row]!r} ({type(y[row]).__name__})"
+
+
+def label_error(bad: BadLabel) -> DataError:
+    """Return the error that names the row."""
+    row, held = bad
+    if not held:
+        return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
+    return DataError(
+        f"Unknown label type: y holds {held} in row {row}; {TAKEN}, and an array of objects must "
+        "hold text only. Remove rows without a label, and convert the others with y.astype(int) or "
+        "y.astype(str)."
+    )

@@ -1,0 +1,232 @@
+"""Labels of any kind: taken or refused alike, whatever holds them; weights and masks too."""
+
+import datetime
+from decimal import Decimal
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+from support import assert_same_model, checkers, small_svc
+
+import daskls
+from daskls import (
+    KNNSVC,
+    DataError,
+    FalkNoiseFilter,
+    FalkSVC,
+    KernelKNNClassifier,
+    LandmarkSVC,
+    LocalSamplingSVC,
+    NeighborSamplingSVC,
+    RandomChunkSVC,
+)
+
+N = 300
+X, Y = checkers(N)
+
+
+def two(first, second, dtype=None):
+    """Return labels of two classes; by default as objects."""
+    values = np.empty(2, object)
+    values[:] = first, second
+    return (values if dtype is None else values.astype(dtype))[Y]
+
+
+TAKEN = {
+    "int64": Y,
+    "uint8": Y.astype("u1"),
+    "beyond int64": Y.astype("u8") + np.uint64(2**63),
+    "bool": Y.astype(bool),
+    "float64": Y.astype(float),
+    "float16": Y.astype("f2"),
+    "text": two("left", "right", "U5"),
+    "text as objects": two("left", "right"),
+    "text of NumPy 2": two("left", "right", np.dtypes.StringDType()),
+}
+# Labels, and what an error says of them: by the kind of the array, or by its first such row.
+REFUSED = {
+    "bytes": (two(b"l", b"r", "S1"), r"y holds bytes \(\|S1\); .*np\.char\.decode"),
+    "dates": (
+        two("2020-01-01", "2020-01-02", "M8[D]"),
+        r"y holds dates \(datetime64\[D\]\); .*astype\(str\)",
+    ),
+    "durations": (Y.astype("m8[s]"), r"y holds durations \(timedelta64\[s\]\); .*astype\(int\)"),
+    "complex": (Y * 1j, r"y holds complex numbers \(complex128\); .*np\.unique"),
+    "date objects": (two(datetime.date(2020, 1, 1), 0), r"y holds .*\(date\) in row ROW; labels"),
+    "Decimal": (two(Decimal(1), Decimal(2)), r"y holds Decimal\('\d'\) \(Decimal\) in row 0; lab"),
+    "None": (two(None, "right"), r"y holds None \(NoneType\) in row ROW; labels are .*Remove"),
+    "None and numbers": (two(None, 1), r"y holds None \(NoneType\) in row ROW; labels"),
+    "mixed": (two(7, "right"), r"y holds 7 \(int\) in row ROW; labels are .*all of one kind"),
+    "NaN and text": (two(np.nan, "right"), r"y holds nan \(float\) in row ROW; labels"),
+    "tuples": (two((1, 2), (3, 4)), r"y holds \(\d, \d\) \(tuple\) in row 0; labels"),
+    "numbers as objects": (two(3, 4), r"y holds \d \(int\) in row 0; .*astype\(int\)"),
+}
+FIRST = int(np.flatnonzero(Y == 0)[0])
+
+
+def hold(kind, y, tmp_path):
+    if kind == "dask":
+        return da.from_array(y, chunks=90)
+    if kind == "zarr":
+        return zarr.create_array(tmp_path / "y", data=y, chunks=(90,))
+    return list(y) if kind == "list" else y
+
+
+@pytest.mark.parametrize("y", TAKEN.values(), ids=TAKEN)
+def test_taken_alike_and_kept(y, tmp_path):
+    expected = small_svc().fit(X, y)
+    assert expected.classes_.tolist() == np.unique(y).tolist()
+    lazy = small_svc(store=tmp_path / "m").fit(X, hold("dask", y, tmp_path))
+    assert_same_model(lazy, expected)
+    loaded = daskls.load(tmp_path / "m")
+    for model in (lazy, loaded):
+        assert model.classes_.dtype == expected.classes_.dtype
+        assert model.predict(X).tolist() == expected.predict(X).tolist()
+        for kind in ("numpy", "dask", "list"):
+            assert model.score(X, hold(kind, y, tmp_path)) == expected.score(X, y)
+
+
+def test_text_of_a_zarr_array(tmp_path):
+    y = hold("zarr", TAKEN["text of NumPy 2"], tmp_path)
+    assert small_svc().fit(X, y).classes_.tolist() == ["left", "right"]
+    assert small_svc().fit(X, tmp_path / "y").classes_.tolist() == ["left", "right"]
+
+
+# A list of numbers, or of rows, is something else.
+HELD = [
+    (name, kind)
+    for name in REFUSED
+    for kind in ("numpy", "dask", "list")
+    if kind != "list" or name not in ("numbers as objects", "tuples")
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), HELD)
+def test_refused_alike(name, kind, tmp_path):
+    y, message = REFUSED[name]
+    if kind == "list" and y.dtype.kind in "Mm":
+        message = r"y holds (np\.)?(datetime64|timedelta64).*|y holds (dates|durations)"
+    message = message.replace("ROW", str(FIRST))
+    with pytest.raises(DataError, match=message):
+        small_svc().fit(X, hold(kind, y, tmp_path))
+    with pytest.raises(DataError, match=message):
+        small_svc().fit(X, Y).score(X, hold(kind, y, tmp_path))
+
+
+def test_a_column_of_pandas():
+    plain = small_svc().fit(X, Y)
+    for kind in ("int64", "Int64", "boolean", "category"):
+        model = small_svc().fit(X, pd.Series(Y).astype(kind))
+        np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    text = pd.Series(TAKEN["text"])
+    for kind in ("str", "object", "category"):
+        assert small_svc().fit(X, text.astype(kind)).classes_.tolist() == ["left", "right"]
+    with pytest.raises(DataError, match=rf"y holds .* in row {FIRST}; labels"):
+        small_svc().fit(X, text.mask(Y == 0))
+
+
+# Weights
+
+
+WEIGHTS = {
+    "number": (2.0, r"sample_weight is 2\.0, a single value; give one number a row"),
+    "number of NumPy": (np.float64(2.0), "sample_weight is .*a single value"),
+    "text": (np.full(N, "1"), "sample_weight has dtype <U1, but weights are numbers"),
+    "list of text": (["1"] * N, "sample_weight has dtype <U1, but weights are numbers"),
+    "lazy text": (da.full(N, "1", chunks=90), "sample_weight has dtype <U1, but weights"),
+    "objects": (np.full(N, None), "sample_weight has dtype object, but weights"),
+    "lazy objects": (da.full(N, None, chunks=90, dtype=object), "sample_weight has dtype object"),
+    "complex": (np.full(N, 1j), "sample_weight has dtype complex128, but weights"),
+    "dates": (np.full(N, "2020-01-01", "M8[D]"), r"sample_weight has dtype datetime64\[D\]"),
+    "lazy number": (da.asarray(2.0), r"sample_weight must have 1 dimension, got shape \(\)"),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_that_are_none(name):
+    weights, message = WEIGHTS[name]
+    model = small_svc().fit(X, Y)
+    for call in (small_svc().fit, model.score):
+        with pytest.raises(DataError, match=message):
+            call(X, Y, weights)
+
+
+def test_weights_of_whole_numbers_and_booleans():
+    expected = small_svc().fit(X, Y, np.arange(N) % 2.0)
+    for weights in (np.arange(N) % 2, np.arange(N) % 2 == 1, (np.arange(N) % 2).tolist()):
+        assert_same_model(small_svc().fit(X, Y, weights), expected)
+
+
+# Masks
+
+
+def masked(values):
+    return np.ma.MaskedArray(values, mask=np.zeros(values.shape, bool))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+def test_masked_arrays_are_refused(name, lazy):
+    model = small_svc().fit(X, Y)
+    given = {"X": X, "y": Y, "sample_weight": np.ones(N)}
+    given[name] = masked(given[name])
+    if lazy:
+        given = {key: da.from_array(a, chunks=(90, *a.shape[1:])) for key, a in given.items()}
+    message = rf"{name} is a masked array.*\.filled\(value\)"
+    for call in (small_svc().fit, model.score):
+        with pytest.raises(DataError, match=message):
+            call(**given)
+    if name == "X":
+        for ask in (model.predict, model.decision_function):
+            with pytest.raises(DataError, match=message):
+                ask(given["X"])
+        noise = FalkNoiseFilter(30, C=1.0, gamma=1.0, random_state=0).fit(X, Y)
+        with pytest.raises(DataError, match=message):
+            noise.transform(given["X"])
+
+
+def test_masks_that_a_dask_array_does_not_tell_of():
+    hidden = da.from_array(X, chunks=90).map_blocks(masked, meta=np.empty((0, 2)))
+    model = small_svc().fit(X, Y)
+    for call in (lambda: small_svc().fit(hidden, Y), lambda: model.predict(hidden).compute()):
+        with pytest.raises(DataError, match="X is a masked array"):
+            call()
+
+
+# No rows
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        small_svc(),
+        RandomChunkSVC(100, C=1.0, gamma=1.0, cv=2, random_state=0),
+        LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
+        FalkSVC(30, C=1.0, gamma=1.0, random_state=0),
+        KNNSVC(15, random_state=0),
+        KernelKNNClassifier(5, random_state=0),
+        LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
+        NeighborSamplingSVC(0.5, random_state=0),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_predictions_of_no_rows(estimator, n_classes, tmp_path):
+    rows, y = checkers(N, n_classes=n_classes)
+    names = np.array(["a", "b", "c"])
+    model = estimator.fit(rows, names[y])
+    for ask in (model.predict, model.decision_function):
+        with pytest.raises(DataError, match=r"Found array with 0 sample\(s\) \(shape=\(0, 2\)\)"):
+            ask(rows[:0])
+    some = np.asarray(model.decision_function(rows[:1]))
+    zarr.create_array(tmp_path / "X", shape=(0, 2), chunks=(1, 2), dtype="f8")
+    for none in (da.from_array(rows[:0]), tmp_path / "X"):
+        labels, scores = model.predict(none), model.decision_function(none)
+        assert labels.shape == labels.compute().shape == (0,)
+        assert labels.dtype == labels.compute().dtype == model.classes_.dtype
+        assert scores.shape == scores.compute().shape == (0, *some.shape[1:])
+        assert scores.dtype == scores.compute().dtype == np.float64
+    model.predict_to_zarr(tmp_path / "X", tmp_path / "out")
+    assert zarr.open_array(tmp_path / "out").shape == (0,)
