@@ -5,6 +5,7 @@ __all__ = [
     "DamageError",
     "DasklsError",
     "DataError",
+    "GridEdgeWarning",
     "MemoryPlanError",
     "NonConvergenceWarning",
     "ParameterError",
@@ -44,6 +45,10 @@ class DamageError(StoreError):
         super().__init__(message)
         # An exception travels from a worker with its attributes.
         self.path = path
+
+
+class GridEdgeWarning(UserWarning):
+    """The best of the candidates is their smallest or largest: a better one may lie beyond."""
 
 
 class NonConvergenceWarning(UserWarning):

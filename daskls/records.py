@@ -125,13 +125,13 @@ class LandmarkSpec:
     Attributes
     ----------
     name : "l3"
-    n_cells : int. Clusters of k-means, at the most.
+    n_cells : int, or None for as many as the rows can bear. Clusters of k-means, at the most.
     n_landmarks : int, or None for the number of features
     landmarks : "random" or "pca"
     projection : "linear" or "rbf"
     """
 
-    n_cells: int
+    n_cells: int | None
     n_landmarks: int | None
     landmarks: str
     projection: str
@@ -363,9 +363,9 @@ class LinearModel:
 
     Attributes
     ----------
-    cells : VoronoiCells
-    landmarks : float64 array, shape (l, d)
-    gamma : float of ``exp(-gamma |x - z|^2)``; None where the projection is ``x . z``
+    cells : VoronoiCells. Rows are projected around its center c.
+    landmarks : float64 array, shape (l, d). Minus c.
+    gamma : float of ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``
     theta : float64 array, shape (q, k, l). One problem for two classes, else one a class.
     intercepts : float64 array, shape (q,)
     """

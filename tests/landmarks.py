@@ -37,7 +37,9 @@ def project(X, model, gamma=None):
     """Return the projections of rows, one by one."""
     landmarks = model.landmarks_
     if gamma is None:
-        return np.array([[float(np.dot(x, z)) for z in landmarks] for x in X])
+        center = model.center_
+        vectors = landmarks if model.landmarks == "pca" else landmarks - center
+        return np.array([[float(np.dot(x - center, z)) for z in vectors] for x in X])
     return np.array([[np.exp(-gamma * ((x - z) ** 2).sum()) for z in landmarks] for x in X])
 
 

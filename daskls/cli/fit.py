@@ -130,7 +130,9 @@ def fit(
             help="Choose k, C and width on a few neighborhoods, on all, or C and width on each."
         ),
     ] = None,
-    n_cells: Annotated[int, typer.Option(min=1, help="Clusters, of --method l3.")] = 100,
+    n_cells: Annotated[
+        int | None, typer.Option(min=1, help="Clusters, of --method l3; else by the rows.")
+    ] = None,
     n_landmarks: Annotated[
         int | None, typer.Option(min=1, help="Landmarks; else as many as features.")
     ] = None,

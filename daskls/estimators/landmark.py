@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import NonConvergenceWarning, ParameterError
+from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, draw_seed, saved_params
 from daskls.graph.identity import FitRequest
@@ -19,10 +19,6 @@ from daskls.records import FloatArray, LandmarkSpec, SolverSpec
 from daskls.store.layout import Root
 
 __all__ = ["LandmarkSVC"]
-
-# The candidates of C in the paper's experiments, and two smaller ones: with hundreds of features
-# of standard deviation 1 the best C lies there (1e-5 on MNIST, 1e-4 on USPS).
-COSTS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 
 
 class LandmarkSVC(LocalClassifier):
@@ -37,20 +33,25 @@ class LandmarkSVC(LocalClassifier):
 
     Parameters
     ----------
-    n_cells : int, >= 1, default 100
-        K, clusters of k-means; fewer where fewer rows are distinct or a cluster is empty.
+    n_cells : int, >= 1, or None
+        K, clusters of k-means; fewer where fewer rows are distinct or a cluster is empty. None:
+        (n / 400)^1.5 of n rows, at least 2 and at most 100: of 500 rows 2, of 3000 rows 20, from
+        8618 rows the paper's 100. Few rows in many clusters lose to one linear SVM.
     n_landmarks : int, >= 1, or None
         L. None: the number of features (the paper's advice), or of rows if that is smaller.
     landmarks : "random" or "pca", default "random"
         Rows drawn by seed, or the first principal components of the rows: worth their time where
         landmarks are few (on 12,000 rows of MNIST below 20, in the paper below 100).
     projection : "linear" or "rbf", default "linear"
-        ``x . l`` or ``exp(-gamma |x - l|^2)``. For "linear" the rows are taken as they are, so that
-        every cluster's function passes the common bias at the origin: scale the features, and
-        center those that are far from 0.
+        ``(x - m) . (l - m)`` with the mean m of the sampled rows, or ``exp(-gamma |x - l|^2)``.
+        A component v stands for ``l - m`` in the first, and in the second for the point of one
+        standard deviation along it. Neither depends on where the origin lies; the features' common
+        unit does not matter, their units beside each other do.
     C : float, sequence of float, or None
         Cost of a row of weight 1 (the paper's c is C times the number of rows). Several are
-        chosen from by cross-validation of the whole problem. None: 1e-5, 1e-4 ... 100.
+        chosen from by cross-validation of the whole problem; of equal ones the smallest is taken
+        that tells rows apart, one inside the grid before one on its edge. None: 0.01, 0.1 ...
+        100,000, each divided by the mean squared norm of the sampled rows' projections.
     gamma : float > 0, or None. Of "rbf"; None: scikit-learn's "scale", 1 / (d x variance).
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
@@ -70,7 +71,8 @@ class LandmarkSVC(LocalClassifier):
     feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. Clusters.
     cluster_centers_ : float64 array (n_cells_, d)
-    landmarks_ : float64 array (n_landmarks, d)
+    center_ : float64 array (d,). The mean m of the sampled rows.
+    landmarks_ : float64 array (n_landmarks, d). Points; of "pca" with "linear" unit vectors.
     coef_ : float64 array (n_problems, n_cells_, n_landmarks). One problem for two classes, else
         one a class against the rest.
     intercept_ : float64 array (n_problems,). The common bias.
@@ -83,8 +85,11 @@ class LandmarkSVC(LocalClassifier):
     References
     ----------
     Zantedeschi, Emonet, Sebban: L3-SVMs: Landmarks-based linear local support vector machines,
-    2017, sections 2 and A.2. Differences: C is a row's cost, not c / m; the bias is free, as in
-    the paper's equations, where its experiments (liblinear) penalize it; clusters are found on the
+    2017, sections 2 and A.2. Differences: rows and landmarks are centered before their products,
+    where the paper takes them as they are, so that every cluster's function passes the common bias
+    at the mean and not at the origin; the candidates of C follow the projections, where the paper
+    tries 0.001 to 100 in any unit; C is a row's cost, not c / m; the bias is free, as in the
+    paper's equations, where its experiments (liblinear) penalize it; clusters are found on the
     sampled rows, which are all rows up to some 65,000.
 
     Examples
@@ -102,7 +107,7 @@ class LandmarkSVC(LocalClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_cells": [Interval(Integral, 1, None, closed="left")],
+        "n_cells": [Interval(Integral, 1, None, closed="left"), None],
         "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
         "landmarks": [StrOptions({"random", "pca"})],
         "projection": [StrOptions({"linear", "rbf"})],
@@ -119,7 +124,7 @@ class LandmarkSVC(LocalClassifier):
 
     def __init__(
         self,
-        n_cells: int = 100,
+        n_cells: int | None = None,
         *,
         n_landmarks: int | None = None,
         landmarks: Literal["random", "pca"] = "random",
@@ -171,6 +176,7 @@ class LandmarkSVC(LocalClassifier):
         """
         # Here, so that a process which only predicts never loads the trainers.
         from daskls.graph.fit_joint import run_joint_fit
+        from daskls.graph.joint_choice import MOST_CLUSTERS, count_clusters
 
         self._validate_params()
         method, spec = self._method(), self._solver()
@@ -179,12 +185,12 @@ class LandmarkSVC(LocalClassifier):
             params=saved_params(self),
             spec=spec,
             cell_size=2,
-            n_cells=int(self.n_cells),
             n_partitions=1,
             seed=draw_seed(self.random_state),
             class_weight=self.class_weight,
             method=asdict(method),
-            sample_remedy=f"lower n_cells below {self.n_cells}",
+            count_cells=lambda n_rows: method.n_cells or count_clusters(n_rows),
+            sample_remedy=f"lower n_cells below {method.n_cells or MOST_CLUSTERS}",
             n_folds=spec.cv if spec.n_costs > 1 else None,
         )
         run = partial(run_joint_fit, method)
@@ -192,7 +198,7 @@ class LandmarkSVC(LocalClassifier):
 
     def _method(self) -> LandmarkSpec:
         return LandmarkSpec(
-            n_cells=int(self.n_cells),
+            n_cells=None if self.n_cells is None else int(self.n_cells),
             n_landmarks=None if self.n_landmarks is None else int(self.n_landmarks),
             landmarks=self.landmarks,
             projection=self.projection,
@@ -206,7 +212,7 @@ class LandmarkSVC(LocalClassifier):
             )
         return SolverSpec(
             kernel="linear",
-            C=candidates("C", self.C) or COSTS,
+            C=candidates("C", self.C),
             gamma=candidates("gamma", self.gamma),
             cv=int(self.cv),
             tol=float(self.tol),
@@ -221,13 +227,22 @@ class LandmarkSVC(LocalClassifier):
         self._solver()
 
     def _warn_about_limits(self) -> None:
-        """Say how many joint problems stopped short of ``tol``, if any did."""
+        """Say how many joint problems stopped short of ``tol``, and whether the grid did."""
         shared = self.fit_report_[0]
+        selected = self.selected_
+        if shared.edge and selected:
+            grid = selected["candidates"]
+            side = "smaller" if selected["C"] == grid[0] else "larger"
+            warnings.warn(
+                f"C={shared.C:g} was chosen at the edge of its candidates, {grid[0]:g} to "
+                f"{grid[-1]:g}: give {side} ones as C, and look at selected_.",
+                GridEdgeWarning,
+                stacklevel=4,
+            )
         if shared.n_at_limit:
             warnings.warn(
                 f"{shared.n_at_limit} of {shared.n_trained} joint problems ended before their "
-                f"duality gap reached tol={self.tol:g}. Center and scale the features (rows far "
-                "from the origin look all alike to landmarks), lower C, or raise tol.",
+                f"duality gap reached tol={self.tol:g}. Scale the features, lower C, or raise tol.",
                 NonConvergenceWarning,
                 stacklevel=4,
             )
@@ -241,10 +256,18 @@ class LandmarkSVC(LocalClassifier):
         return centers
 
     @property
+    def center_(self) -> FloatArray:
+        """The mean of the sampled rows, around which rows are projected."""
+        check_is_fitted(self)
+        return self._reader.linear.cells.center
+
+    @property
     def landmarks_(self) -> FloatArray:
         """The landmarks."""
         check_is_fitted(self)
-        return self._reader.linear.landmarks
+        linear = self._reader.linear
+        are_rows = self.landmarks == "random" or self.projection == "rbf"
+        return linear.landmarks + linear.cells.center if are_rows else linear.landmarks
 
     @property
     def coef_(self) -> FloatArray:

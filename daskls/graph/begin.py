@@ -93,8 +93,9 @@ def begin_fit(
     scan = scan_labels(rows, client)
     if request.n_folds is not None:
         _check_folds(request.n_folds, scan.counts)
-    if request.n_cells is not None:
-        request = replace(request, cell_size=share_of(scan.n_kept, request.n_cells))
+    if request.count_cells is not None:
+        n_cells = request.count_cells(scan.n_kept)
+        request = replace(request, cell_size=share_of(scan.n_kept, n_cells))
     sizes = TaskSizes(
         rows.n_features,
         rows.X.dtype.itemsize,

@@ -15,8 +15,11 @@ from daskls.graph.compute import compute_each
 from daskls.graph.fit import FitResult
 from daskls.graph.identity import FitRequest
 from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group
+from daskls.graph.joint_choice import COST_SHARES, count_clusters, edge_of, pick_cost, total
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
+from daskls.kernels.frame import Frame, find_frame
+from daskls.kernels.landmarks import mean_square
 from daskls.memory import TaskSizes
 from daskls.partition.points import find_points
 from daskls.plan import check_landmarks, group_open, plan_sample
@@ -101,8 +104,9 @@ def run_joint_fit(
     if root.is_complete:
         root.remove_leftovers()
         return FitResult(begun.fingerprint, clock.seconds)
-    _choose_landmarks(begun, method)
-    cut = partial(_cut, method)
+    frame = find_frame(begun.sample.X)
+    _choose_landmarks(begun, method, frame)
+    cut = partial(_cut, method, frame)
     cells, exchange, leaf_rows = regroup_all(begun, check, clock, client, cut)
     assert isinstance(cells, VoronoiCells)
     spec = request.spec
@@ -132,24 +136,25 @@ def _check(method: LandmarkSpec, sizes: TaskSizes, n_rows: int, *args: Any, **op
 
 def _most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
     """Return how many landmarks there may be: drawn rows come from the sample."""
-    cell_size = share_of(n_rows, method.n_cells)
+    cell_size = share_of(n_rows, method.n_cells or count_clusters(n_rows))
     n_sample = plan_sample(n_rows, n_features, cell_size).n_sample
     return min(n_sample, n_features) if method.landmarks == "pca" else n_sample
 
 
 def _n_candidates(request: FitRequest) -> int:
     """Return how many models of two classes a round may solve."""
-    spec = request.spec
-    return spec.n_costs * spec.cv if spec.n_costs > 1 else 1
+    n_costs = len(request.spec.C or COST_SHARES)
+    return n_costs * request.spec.cv if n_costs > 1 else 1
 
 
-def _cut(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
+def _cut(method: LandmarkSpec, frame: Frame, begun: Beginning) -> VoronoiCells:
     """Cluster the sample."""
-    return find_points(begun.sample.X, method.n_cells, begun.seed)
+    n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
+    return find_points(begun.sample.X, frame, n_cells, begun.seed)
 
 
 @undisturbed
-def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
+def _choose_landmarks(begun: Beginning, method: LandmarkSpec, frame: Frame) -> None:
     """Choose the landmarks from the sample and write them, unless they are there."""
     if read_landmarks(begun.root) is not None:
         return
@@ -158,10 +163,13 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
     most = _most_landmarks(method, n_rows, n_features)
     wanted = method.n_landmarks or min(n_features, most)
     with one_blas_thread():
-        if method.landmarks == "pca":
-            landmarks = find_components(X, wanted)
+        if method.landmarks == "random":
+            landmarks = draw_landmarks(X, frame, wanted, (begun.seed, begun.scan.n_kept, 7))
         else:
-            landmarks = draw_landmarks(X, wanted, (begun.seed, begun.scan.n_kept, 7))
+            landmarks, deviations = find_components(X, frame, wanted)
+            if method.projection == "rbf":
+                # A distance needs a point: that one deviation away from the center.
+                landmarks *= deviations[:, None]
     gamma = None
     if method.projection == "rbf":
         gamma = begun.request.spec.gamma[0] if begun.request.spec.gamma else scale_gamma(begun)
@@ -194,7 +202,7 @@ def _solve(
 ) -> None:
     """Choose C, train on all rows, write the model."""
     selected = begun.root.attributes.get("selected") or _choose_cost(
-        begun, groups, job, clock, client
+        begun, cells, groups, job, clock, client
     )
     drop_phase(begun.root.path, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
@@ -207,7 +215,7 @@ def _solve(
     own = CellReport(0, 0, 0, len(begun.scan.labels), float("nan"), C=chosen)
     own = replace(
         own,
-        edge=_edge(chosen, begun.request.spec.C or ()),
+        edge=edge_of(chosen, selected.get("candidates", ())),
         n_at_limit=selected["n_open"] + int(solved.is_open.sum()),
         n_trained=selected["n_problems"] + len(problems),
         seconds=float("nan"),
@@ -218,6 +226,7 @@ def _solve(
 
 def _choose_cost(
     begun: Beginning,
+    cells: VoronoiCells,
     groups: list[tuple[int, int]],
     job: JointJob,
     clock: StageClock,
@@ -227,7 +236,7 @@ def _choose_cost(
 
     Where C was given there is nothing to choose, and the cells' errors are NaN.
     """
-    costs = sorted(begun.request.spec.C or ())
+    costs = _costs(begun, cells)
     n_cells = groups[-1][1] + 1
     if len(costs) == 1:
         none = {"cell_errors": [float("nan")] * n_cells, "n_open": 0, "n_problems": 0}
@@ -239,25 +248,36 @@ def _choose_cost(
     arrays = (a.reshape(shape) for a in (solved.rounds, solved.places, solved.biases))
     judged = Judged("select", *arrays)
     results = compute_each(judge_group, [(group, judged, job) for group in groups], client)
-    wrong = np.concatenate([w for w, _ in results])
-    total = np.concatenate([t for _, t in results])
-    # The mean over folds; ties go to the smallest C.
-    by_fold = wrong.sum(axis=0) / np.maximum(total.sum(axis=0), np.finfo(float).tiny)
-    errors = by_fold.mean(axis=1)
-    # What an unsolved problem gets wrong says nothing of its C.
+    wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
+    given = np.any([result[2] for result in results], axis=0)
+    # The weight of wrong rows, rounded once: equally good candidates tie.
+    errors = [total(wrong[:, cost]) / total(held_out) for cost in range(len(costs))]
     unsolved = solved.is_open.reshape(shape).any(axis=(1, 2))
-    judged_errors = errors if unsolved.all() else np.where(unsolved, np.inf, errors)
-    best = int(judged_errors.argmin())
+    told = (given.sum(axis=2) > 1).any(axis=1)
+    best = pick_cost(errors, np.asarray(unsolved), told)
     selected = {
         "C": costs[best],
         "candidates": costs,
-        "errors": errors.tolist(),
-        "cell_errors": (wrong[:, best].sum(axis=1) / total.sum(axis=1)).tolist(),
+        "errors": errors,
+        "cell_errors": (wrong[:, best].sum(axis=1) / held_out.sum(axis=1)).tolist(),
         "n_open": int(solved.is_open.sum()),
         "n_problems": len(problems),
     }
     begun.root.update(selected=selected)
     return selected
+
+
+@undisturbed
+def _costs(begun: Beginning, cells: VoronoiCells) -> list[float]:
+    """Return the candidates of C in increasing order: those given, or the method's own."""
+    if begun.request.spec.C is not None:
+        return sorted(begun.request.spec.C)
+    found = read_landmarks(begun.root)
+    assert found is not None
+    with one_blas_thread():
+        norm = mean_square(begun.sample.X, cells.center, *found)
+    # Rows that no landmark sees can be told apart at no C.
+    return [share / (norm or 1.0) for share in COST_SHARES]
 
 
 def _search(
@@ -328,11 +348,6 @@ def _read_solution(
         theta.append(np.stack(own))
         support.append(counts.astype(np.int64))
     return np.concatenate(theta, axis=1), np.concatenate(support)
-
-
-def _edge(C: float, candidates: tuple[float, ...]) -> str:
-    """Say whether the choice lies on the edge of its candidates."""
-    return "C" if len(candidates) > 2 and C in (min(candidates), max(candidates)) else ""
 
 
 def _report(

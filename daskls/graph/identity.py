@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ class FitRequest:
     seed : int, or None to draw one (a store that has begun keeps its own)
     class_weight : dict label -> number, "balanced", or None
     method : dict. JSON values: what the method adds to the parameters above.
-    n_cells : int, or None. Where given, ``cell_size`` is a cell's share of the rows that count.
+    count_cells : function of the rows that count, or None. Where given, ``cell_size`` is a cell's
+        share of them.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
@@ -50,7 +52,7 @@ class FitRequest:
     seed: int | None
     class_weight: dict[Any, float] | str | None
     method: dict[str, Any] = field(default_factory=dict)
-    n_cells: int | None = None
+    count_cells: Callable[[int], int] | None = None
     sample_remedy: str = ""
     feature_names: list[str] | None = None
     n_folds: int | None = None

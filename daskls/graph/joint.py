@@ -12,7 +12,7 @@ from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.gather import folds_of
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
-from daskls.records import FloatArray, IntArray
+from daskls.records import FloatArray, IntArray, VoronoiCells
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.joint import (
     CellStates,
@@ -21,7 +21,7 @@ from daskls.store.joint import (
     read_stats,
     write_states,
 )
-from daskls.store.layout import Root, root_stamp
+from daskls.store.layout import Root, read_partition, root_stamp
 
 __all__ = ["JointJob", "Judged", "Round", "judge_group", "solve_group"]
 
@@ -76,8 +76,8 @@ class Judged:
     biases: FloatArray
 
 
-def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, float | None]:
-    """Return a store's landmarks and gamma; read once a process.
+def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, FloatArray, float | None]:
+    """Return the center of a store's rows, landmarks and gamma; read once a process.
 
     Raises
     ------
@@ -89,21 +89,23 @@ def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, float | Non
 @lru_cache(maxsize=4)
 def _load_landmarks(
     root: str, fingerprint: str, stamp: tuple[int, int]
-) -> tuple[FloatArray, float | None]:
-    """Read the landmarks; the stamp keeps those of a replaced store from being used again."""
+) -> tuple[FloatArray, FloatArray, float | None]:
+    """Read them; the stamp keeps those of a replaced store from being used again."""
     opened = Root.open(Path(root))
-    found = read_landmarks(opened)
-    if found is None or opened.attributes["fingerprint"] != fingerprint:
+    found, group = read_landmarks(opened), opened.find_group("partition")
+    cells = None if group is None else read_partition(group)
+    same = opened.attributes["fingerprint"] == fingerprint
+    if found is None or not isinstance(cells, VoronoiCells) or not same:
         raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return found
+    return cells.center, *found
 
 
 def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, FloatArray]]:
     """Yield number from 0, rows, and projected rows of each cell; one in memory at a time."""
-    landmarks, gamma = load_landmarks(job.root, job.fingerprint)
+    center, landmarks, gamma = load_landmarks(job.root, job.fingerprint)
     for cell in range(cells[0], cells[1] + 1):
         rows = job.exchange.read_leaf(cell)
-        yield cell - cells[0], rows, project_rows(rows.X, landmarks, gamma)
+        yield cell - cells[0], rows, project_rows(rows.X, center, landmarks, gamma)
 
 
 @undisturbed
@@ -145,7 +147,7 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
     n_problems = len(round.problems)
     biases = round.problems[:, 3]
     if round.number == 0:
-        n_landmarks = len(load_landmarks(job.root, job.fingerprint)[0])
+        n_landmarks = len(load_landmarks(job.root, job.fingerprint)[1])
         theta = np.zeros((n_cells, n_problems, n_landmarks))
         return CellStates(biases, theta, np.ones((n_cells, n_problems)))
     last = read_states(Path(job.root), round.phase, round.number - 1, cells)
@@ -158,18 +160,20 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
 @undisturbed
 def judge_group(
     cells: tuple[int, int], judged: Judged, job: JointJob
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Count the held-out rows that each candidate gets wrong.
 
     Returns
     -------
     wrong : float64 array, shape (cells, n_costs, n_folds). Their weights, added up.
     total : float64 array, shape (cells, n_folds). Weights of all held-out rows.
+    given : bool array, shape (n_costs, n_folds, n_classes). Which classes were an answer.
     """
     n_cells = cells[1] - cells[0] + 1
     n_costs, n_folds, n_problems = judged.rounds.shape
     wrong = np.zeros((n_cells, n_costs, n_folds))
     total = np.zeros((n_cells, n_folds))
+    given = np.zeros((n_costs, n_folds, max(n_problems, 2)), bool)
     theta = _collect(cells, judged, job)
     with one_blas_thread():
         for i, rows, M in _read_cells(cells, job):
@@ -180,9 +184,11 @@ def judge_group(
                 total[i, fold] = weights.sum()
                 for cost in range(n_costs):
                     scores = M[own] @ theta[i, cost, fold].T + judged.biases[cost, fold]
-                    winners = scores.argmax(axis=1) if n_problems > 1 else scores[:, 0] > 0
+                    several = n_problems > 1
+                    winners = scores.argmax(axis=1) if several else (scores[:, 0] > 0).astype(int)
                     wrong[i, cost, fold] = weights[winners != codes].sum()
-    return wrong, total
+                    given[cost, fold, winners] = True
+    return wrong, total, given
 
 
 def _collect(cells: tuple[int, int], judged: Judged, job: JointJob) -> FloatArray:

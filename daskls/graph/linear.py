@@ -15,7 +15,7 @@ def score_linearly(reader: ModelReader, X: FloatArray) -> FloatArray:
     model = reader.linear
     cells = find_cells(model.cells, X)
     scores = np.empty((len(model.theta), len(X)))
-    for rows, seen in project_tiles(X, model.landmarks, model.gamma):
+    for rows, seen in project_tiles(X, model.cells.center, model.landmarks, model.gamma):
         for problem, theta in enumerate(model.theta):
             bias = float(model.intercepts[problem])
             decide_linear(seen, cells[rows], theta, bias, scores[problem, rows])

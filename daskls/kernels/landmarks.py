@@ -1,5 +1,6 @@
 """Rows seen from landmarks, and the decision values of their cells' weights."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,22 +9,23 @@ from daskls.kernels._jit import exact_jit
 from daskls.kernels.route import padded_tiles
 from daskls.records import FloatArray
 
-__all__ = ["decide_linear", "project_rows", "project_tiles"]
+__all__ = ["decide_linear", "mean_square", "project_rows", "project_tiles"]
 
 # Where exp has rounded to nothing long since.
 LEAST_EXPONENT = -700.0
 
 
 def project_tiles(
-    X: FloatArray, landmarks: FloatArray, gamma: float | None
+    X: FloatArray, center: FloatArray, landmarks: FloatArray, gamma: float | None
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Yield rows as the landmarks see them, tile by tile.
 
     Parameters
     ----------
     X : real array, shape (m, d)
-    landmarks : float64 array, shape (l, d)
-    gamma : float for ``exp(-gamma |x - z|^2)``; None for ``x . z``
+    center : float64 array, shape (d,). Subtracted in float64 first.
+    landmarks : float64 array, shape (l, d). Minus ``center``.
+    gamma : float for ``exp(-gamma |x - center - z|^2)``; None for ``(x - center) . z``
 
     Yields
     ------
@@ -34,12 +36,9 @@ def project_tiles(
     -----
     A row's projection does not depend on the rows beside it. Call it with one BLAS thread.
     """
-    # Distances are taken around the landmarks' mean, where squares are smallest.
-    origin = landmarks.mean(axis=0) if gamma is not None else np.zeros(landmarks.shape[1])
-    around = landmarks - origin
-    norms = np.einsum("ij,ij->i", around, around)
-    for rows, tile in padded_tiles(X, origin):
-        seen = tile @ around.T
+    norms = np.einsum("ij,ij->i", landmarks, landmarks)
+    for rows, tile in padded_tiles(X, center):
+        seen = tile @ landmarks.T
         if gamma is not None:
             seen *= -2.0
             seen += norms
@@ -51,12 +50,22 @@ def project_tiles(
         yield rows, seen[: rows.stop - rows.start]
 
 
-def project_rows(X: FloatArray, landmarks: FloatArray, gamma: float | None) -> FloatArray:
+def project_rows(
+    X: FloatArray, center: FloatArray, landmarks: FloatArray, gamma: float | None
+) -> FloatArray:
     """Return all rows as the landmarks see them: float64 (m, l); as `project_tiles`."""
     projected = np.empty((len(X), len(landmarks)))
-    for rows, seen in project_tiles(X, landmarks, gamma):
+    for rows, seen in project_tiles(X, center, landmarks, gamma):
         projected[rows] = seen
     return projected
+
+
+def mean_square(
+    X: FloatArray, center: FloatArray, landmarks: FloatArray, gamma: float | None
+) -> float:
+    """Return the mean squared norm of rows as the landmarks see them; as `project_tiles`."""
+    tiles = project_tiles(X, center, landmarks, gamma)
+    return math.fsum(float((seen * seen).sum()) for _, seen in tiles) / len(X)
 
 
 @exact_jit

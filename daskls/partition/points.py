@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from daskls.kernels.frame import Frame
 from daskls.partition.assign import find_cells
 from daskls.records import FloatArray, VoronoiCells
 
@@ -11,12 +12,13 @@ __all__ = ["find_points"]
 BATCH_ROWS = 8192
 
 
-def find_points(X: FloatArray, n_cells: int, seed: int) -> VoronoiCells:
+def find_points(X: FloatArray, frame: Frame, n_cells: int, seed: int) -> VoronoiCells:
     """Return the regions of the centers that mini-batch k-means finds.
 
     Parameters
     ----------
     X : real array, shape (m, d). Sampled rows.
+    frame : Frame of them. They are clustered in its units, so that theirs do not matter.
     n_cells : int. Regions at the most: equal rows share one, and one without rows is left out.
     seed : int
 
@@ -26,15 +28,17 @@ def find_points(X: FloatArray, n_cells: int, seed: int) -> VoronoiCells:
     """
     # Here, so that a process which only assigns rows never loads it.
     from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits
 
-    center = X.mean(axis=0, dtype=np.float64)
-    A = X - center
     kmeans = MiniBatchKMeans(
         min(n_cells, len(X)),
         batch_size=BATCH_ROWS,
         n_init=3,
         random_state=np.random.RandomState(seed % 2**32),
     )
-    cells = VoronoiCells(center, kmeans.fit(A).cluster_centers_.astype(np.float64))
+    # OpenMP's threads would add up what k-means compares in an order of theirs.
+    with threadpool_limits(1, user_api="openmp"):
+        points = kmeans.fit(frame.rows(X)).cluster_centers_.astype(np.float64)
+    cells = VoronoiCells(frame.center, points * frame.scale)
     used = np.unique(find_cells(cells, X))
-    return VoronoiCells(center, np.ascontiguousarray(cells.points[used]))
+    return VoronoiCells(frame.center, np.ascontiguousarray(cells.points[used]))

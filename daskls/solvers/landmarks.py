@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from daskls.kernels.frame import Frame
 from daskls.records import FloatArray
 
 __all__ = ["draw_landmarks", "find_components"]
@@ -10,14 +11,28 @@ __all__ = ["draw_landmarks", "find_components"]
 BATCH_ROWS = 8192
 
 
-def draw_landmarks(X: FloatArray, n_landmarks: int, seed: tuple[int, ...]) -> FloatArray:
-    """Return rows drawn at random, float64 (l, d)."""
+def draw_landmarks(
+    X: FloatArray, frame: Frame, n_landmarks: int, seed: tuple[int, ...]
+) -> FloatArray:
+    """Return rows drawn at random, minus the frame's center, float64 (l, d)."""
     drawn = np.random.default_rng(seed).choice(len(X), n_landmarks, replace=False)
-    return X[np.sort(drawn)].astype(np.float64)
+    return np.subtract(X[np.sort(drawn)], frame.center, dtype=np.float64)
 
 
-def find_components(X: FloatArray, n_landmarks: int) -> FloatArray:
-    """Return the first principal components, unit vectors, float64 (l, d)."""
+def find_components(X: FloatArray, frame: Frame, n_landmarks: int) -> tuple[FloatArray, FloatArray]:
+    """Return the first principal components.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d). Sampled rows.
+    frame : Frame of them
+    n_landmarks : int
+
+    Returns
+    -------
+    components : float64 array, shape (l, d). Unit vectors.
+    deviations : float64 array, shape (l,). The rows' standard deviation along each.
+    """
     # Here, so that a process which only predicts never loads it.
     from sklearn.decomposition import IncrementalPCA
 
@@ -28,6 +43,6 @@ def find_components(X: FloatArray, n_landmarks: int) -> FloatArray:
     # Of equal rows no component has a share of the variance, which is 0.
     with np.errstate(invalid="ignore", divide="ignore"):
         for rows in np.array_split(np.arange(len(X)), n_batches):
-            pca.partial_fit(X[rows].astype(np.float64))
+            pca.partial_fit(frame.rows(X[rows]))
     components: FloatArray = np.ascontiguousarray(pca.components_, np.float64)
-    return components
+    return components, np.sqrt(pca.explained_variance_) * frame.scale

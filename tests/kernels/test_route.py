@@ -97,5 +97,5 @@ def test_bits_of_a_projection_do_not_depend_on_a_rows_place(d):
     X, landmarks = np.repeat(rng.normal(size=(1, d)), GEMM_ROWS, axis=0), rng.normal(size=(300, d))
     with threadpool_limits(1, user_api="blas"):
         for n_landmarks in range(200, 301, 3):
-            seen = project_rows(X, landmarks[:n_landmarks], 0.5)
+            seen = project_rows(X, np.zeros(d), landmarks[:n_landmarks], 0.5)
             assert (seen == seen[0]).all(), n_landmarks
