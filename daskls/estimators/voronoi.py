@@ -42,7 +42,9 @@ class VoronoiSVC(CellClassifier):
         Give every local SVM an offset, as scikit-learn's SVC has.
     tol : float, > 0, default 1e-3
         A solver stops when its duality gap is at most tol x C x m: in the search the gap of
-        decision values clipped to [-1, 1], in ``refit="cell"`` the plain one.
+        decision values clipped to [-1, 1], of the models that are kept the plain one, which keeps
+        decision values within sqrt(2 tol C m k(x, x)) of the SVM's, less the offset. What float32
+        cannot reach is counted in ``fit_report_.n_at_limit``, with a `NonConvergenceWarning`.
     search : "race" or "full", default "race"
         "race": all combinations of C and gamma are trained on two folds; those that the best one
         has not beaten beyond doubt (3 standard deviations, on the same rows) on the others too.

@@ -10,7 +10,7 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import FloatArray, KernelSpec
 
-__all__ = ["apply_kernel", "base_block", "base_matrix", "centered"]
+__all__ = ["TILE_ROWS", "apply_kernel", "base_block", "base_matrix", "centered"]
 
 # Rows per GEMM. A product's bits depend on its shape, so every block has this many, zero-padded. A
 # multiple of 24, the width of OpenBLAS's AVX-512 kernel: of 256 rows the last four round otherwise.

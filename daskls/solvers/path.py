@@ -177,6 +177,41 @@ class WidthPath:
     ) -> float:
         """Solve in place; count; return the offset, 0 where none is fitted."""
         limit = self.spec.tol * float(np.abs(bound).sum(dtype=float))
+        n_steps, gap, offset = self._run(bound, beta, grad, start, stop, self.cap, limit)
+        self.counts.add(Counts(n_steps, 1, int(gap > limit)))
+        return offset
+
+    def ascend(
+        self, fold: int, bound: FloatArray, beta: FloatArray, grad: FloatArray, limit: float
+    ) -> tuple[int, float, float]:
+        """Solve without a fold, in place, to a plain gap of at most ``limit``; count nothing.
+
+        Returns
+        -------
+        n_steps : int
+        gap : float
+        offset : float. 0 where none is fitted.
+        """
+        start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
+        return self._run(bound, beta, grad, start, stop, UNCLIPPED, limit)
+
+    def bound_of(self, fold: int, cost: float) -> FloatArray:
+        """Return the signed bounds without a fold at one C, float32 (m,)."""
+        bound = self.signs * self.weights
+        bound[self.fold_ptr[fold] : self.fold_ptr[fold + 1]] = 0.0
+        return bound * np.float32(cost)
+
+    def _run(
+        self,
+        bound: FloatArray,
+        beta: FloatArray,
+        grad: FloatArray,
+        start: int,
+        stop: int,
+        cap: np.float32,
+        limit: float,
+    ) -> tuple[int, float, float]:
+        """Solve in place; return steps, gap and offset, 0 where none is fitted."""
         method: Callable[..., Any] = solve_with_offset if self.spec.fit_intercept else solve_hinge
         n_steps, gap, *offset = method(
             self.K,
@@ -187,13 +222,12 @@ class WidthPath:
             grad,
             start,
             stop,
-            self.cap,
+            cap,
             limit,
             max_steps(len(beta)),
             self._gain,
         )
-        self.counts.add(Counts(n_steps, 1, int(gap > limit)))
-        return float(offset[0]) if offset else 0.0
+        return n_steps, gap, float(offset[0]) if offset else 0.0
 
     def _before(self, fold: int, places: list[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return a fold's solutions of the width before, their products, and which there are."""

@@ -79,9 +79,11 @@ class LocalRows:
         Training without a fold then skips one range of every vector.
         """
         order = np.argsort(folds, kind="stable")
-        A = self.rows[order].astype(np.float64)
+        # A power of two: it rounds nothing.
+        rows = self.rows[order] / np.float32(self.unit)
         return order, CellData(
-            base_matrix(A / self.unit, self.spec.kernel),
+            rows,
+            base_matrix(rows.astype(np.float64), self.spec.kernel),
             self.present[order],
             folds[order],
             self.weights[order].astype(np.float32),

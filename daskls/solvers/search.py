@@ -8,8 +8,9 @@ import numpy as np
 from daskls.kernels.gram import apply_kernel
 from daskls.kernels.votes import Ballot, pairs_of
 from daskls.records import FloatArray, IntArray, KernelSpec, SolverSpec
+from daskls.solvers.finish import finish_folds
 from daskls.solvers.grid import Grid
-from daskls.solvers.path import Counts, Solutions, WidthPath
+from daskls.solvers.path import Counts, Line, Solutions, WidthPath
 from daskls.solvers.race import DOUBT, Race
 
 __all__ = ["CellData", "Choice", "refit_cell", "search_grid"]
@@ -21,6 +22,7 @@ class CellData:
 
     Attributes
     ----------
+    rows : float32 array, shape (m, d). Centered, in the cell's unit of length.
     base : float32 array, shape (m, m). What the kernel is a function of.
     codes : int array, shape (m,). Position of each row's class among the classes present.
     folds : int array, shape (m,), increasing
@@ -28,6 +30,7 @@ class CellData:
     n_classes : int
     """
 
+    rows: FloatArray
     base: FloatArray
     codes: IntArray
     folds: IntArray
@@ -85,9 +88,15 @@ class Search:
     def _no_solutions(self) -> PairSolutions:
         return [{} for _ in pairs_of(self.cell.n_classes)]
 
-    def run(self) -> Choice:
+    def run(self, *, finish: bool = False) -> Choice:
         """Train round by round; return the best combination.
 
+        Parameters
+        ----------
+        finish : bool. Bring its fold models to the plain duality gap before they are averaged.
+
+        Notes
+        -----
         Ties go to the largest width, then to the smallest C: candidates come in that order, and a
         later one must be strictly better.
         """
@@ -109,7 +118,7 @@ class Search:
                     self._keep(g, set(self.race.costs_of(g)))
         if best is None:
             raise AssertionError("a race has at least one winner")
-        return self._choice(*best)
+        return self._choice(*best, K if finish else None)
 
     def _train(
         self,
@@ -190,10 +199,12 @@ class Search:
             for fold in kept:
                 kept[fold] = kept[fold].only(places)
 
-    def _choice(self, error: float, g: int, i: int) -> Choice:
-        """Average the fold models of the selected combination."""
+    def _choice(self, error: float, g: int, i: int, K: FloatArray | None) -> Choice:
+        """Average the fold models of the selected combination; finish them if there is a K."""
         betas: list[FloatArray] = []
         offsets = []
+        if K is not None:
+            self._finish(g, i, K)
         for kept in self.kept[g]:
             own = [kept[fold].only({i}) for fold in sorted(kept)]
             betas.append(np.concatenate([line.betas for line in own]).mean(axis=0, dtype=float))
@@ -207,6 +218,20 @@ class Search:
             counts=self.counts,
             edge=self._edge(g, i),
         )
+
+    def _finish(self, g: int, i: int, K: FloatArray) -> None:
+        """Bring the fold models of one combination to the plain gap; ``K`` is overwritten."""
+        cell, cost = self.cell, self.grid.costs[i]
+        kernel = kernel_of(self.spec, self.grid.gammas[g])
+        apply_kernel(cell.base, kernel, K)
+        for (_, _, rows, signs), kept in zip(cell.pairs(), self.kept[g], strict=True):
+            own = K if cell.n_classes == 2 else K[np.ix_(rows, rows)]
+            path = self._path(own, rows, signs, {})
+            chosen = {fold: kept[fold].only({i}) for fold in kept}
+            betas, offsets = finish_folds(path, cell.rows[rows], kernel, cost, chosen)
+            for at, fold in enumerate(sorted(kept)):
+                kept[fold] = Line((i,), betas[at : at + 1], offsets[at : at + 1])
+            self.counts.add(path.counts)
 
     def _edge(self, g: int, i: int) -> str:
         """Name the axes of the grid on whose first or last value the choice lies."""
@@ -226,9 +251,10 @@ def search_grid(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
 
     Returns
     -------
-    choice : Choice. ``coef`` (k - 1, m) is the mean of the selected combination's fold models.
+    choice : Choice. ``coef`` (k - 1, m) is the mean of the selected combination's fold models. With
+        ``refit="folds"`` these are trained to the plain gap.
     """
-    return Search(cell, spec, grid).run()
+    return Search(cell, spec, grid).run(finish=spec.refit == "folds")
 
 
 def refit_cell(cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:

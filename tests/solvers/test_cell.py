@@ -179,7 +179,8 @@ def test_fewer_rows_than_folds_are_dealt_a_row_a_fold(n_classes, refit):
 
 def test_two_rows_are_trained_in_two_folds():
     model = fit(np.array([[0.0], [1.0]]), np.array([3, 8]), C=(5.0,), gamma=(1.0,), cv=5)
-    assert model.report.n_trained == 2
+    # Each once for the search, once to the plain gap.
+    assert model.report.n_trained == 2 * 2
     assert (cell_scores(model, np.array([[-0.5], [1.5]])) > 0).tolist() == [False, True]
 
 
@@ -331,7 +332,8 @@ def test_the_report_counts(n_classes, n_pairs):
     assert (report.cell, report.leaf, report.n_rows, report.n_classes) == (5, 2, 72, n_classes)
     center = X.mean(axis=0)
     assert report.radius == pytest.approx(max(np.linalg.norm(X - center, axis=1)), rel=1e-6)
-    assert report.n_trained == 6 * 3 * n_pairs
+    # The chosen fold models are trained on, or one of all rows.
+    assert report.n_trained == 6 * 3 * n_pairs + 3 * n_pairs
     assert refit.n_trained == 6 * 3 * n_pairs + n_pairs
     assert 0 < report.n_steps < refit.n_steps
     assert report.n_at_limit == refit.n_at_limit == 0
@@ -339,11 +341,12 @@ def test_the_report_counts(n_classes, n_pairs):
 
 
 def test_solves_that_miss_the_tolerance_are_counted(monkeypatch):
-    monkeypatch.setattr(path, "max_steps", lambda n_rows: 5)
+    monkeypatch.setattr(path, "max_steps", lambda n_rows: 1)
     X, codes = binary_cell(11, m=30)
     report = fit(X, codes, gamma=(1.0,), C=(1.0,), cv=3, tol=1e-6).report
-    assert report.n_at_limit == report.n_trained == 3
-    assert report.n_steps == 15
+    # Of the search, and of the chosen fold models, which may try again while that helps.
+    assert report.n_at_limit == report.n_trained == 3 + 3
+    assert 3 + 3 <= report.n_steps <= 3 + 8 * 3
 
 
 def test_the_seed_decides_the_folds_and_nothing_else_does():

@@ -1,0 +1,139 @@
+"""The chosen fold models, brought to the plain duality gap.
+
+The search ends its solves at the gap of clipped decision values, on which errors depend. It says
+little of the values themselves: what is kept is trained on, from where the search left it, until
+the plain gap is at most ``tol`` x the sum of the bounds. Then no decision value is further from the
+SVM's than ``sqrt(2 tol C m k(x, x))``.
+
+The gap that counts is summed in float64. Solvers compute in float32, so they go on from a gradient
+that was measured anew, as in iterative refinement; and where the rounding of kernel values could
+decide, these are computed in float64 too.
+"""
+
+import numpy as np
+
+from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block
+from daskls.records import FloatArray, KernelSpec
+from daskls.solvers.path import Counts, Solutions, WidthPath
+
+__all__ = ["finish_folds"]
+
+# Solvers aim at this share of the limit, so that the rounding of their sums seldom decides.
+AIM = 0.9
+# A round that leaves more than this share of a gap shows that float32 goes no further.
+STUCK = 0.9
+MAX_ROUNDS = 8
+# Relative error of float32 kernel values, generously: the argument's, and the function's.
+KERNEL_ERROR = 8 * 2.0**-24
+
+
+def finish_folds(
+    path: WidthPath,
+    rows: FloatArray,
+    kernel: KernelSpec,
+    cost: float,
+    solutions: Solutions,
+) -> tuple[FloatArray, FloatArray]:
+    """Train one pair's fold models on until their plain gaps are small enough.
+
+    Parameters
+    ----------
+    path : WidthPath. Of the pair at the chosen width; counts a solve a fold.
+    rows : float32 array, shape (m, d). What ``path.K`` are the kernel values of.
+    kernel : KernelSpec
+    cost : float. The chosen C.
+    solutions : dict of Line, one a fold, of the chosen C alone
+
+    Returns
+    -------
+    betas : float32 array, shape (n_folds, m)
+    offsets : float64 array, shape (n_folds,)
+
+    Notes
+    -----
+    A fold whose gap stays above its limit is counted in ``path.counts.n_at_limit``.
+    """
+    finish = _Finish(path, rows, kernel, cost, solutions)
+    finish.run()
+    return finish.betas, finish.offsets
+
+
+class _Finish:
+    """The fold models of one pair, their limits, and their products with the kernel matrix."""
+
+    def __init__(
+        self,
+        path: WidthPath,
+        rows: FloatArray,
+        kernel: KernelSpec,
+        cost: float,
+        solutions: Solutions,
+    ) -> None:
+        self.path, self.rows, self.kernel = path, rows, kernel
+        self.folds = sorted(solutions)
+        self.betas = np.concatenate([solutions[fold].betas for fold in self.folds])
+        self.offsets = np.concatenate([solutions[fold].offsets for fold in self.folds])
+        self.bounds = np.stack([path.bound_of(fold, cost) for fold in self.folds])
+        self.limits = path.spec.tol * np.abs(self.bounds).sum(axis=1, dtype=float)
+        # Whether kernel values are computed in float64, not taken from ``path.K``.
+        self.exact = False
+        self.products = np.empty(0)
+
+    def run(self) -> None:
+        """Solve and measure in turn, as long as that brings the open ones nearer."""
+        gaps = self._measure()
+        goes_on = gaps > self.limits
+        n_steps = 0
+        for _ in range(MAX_ROUNDS):
+            if not goes_on.any():
+                break
+            n_steps += sum([self._solve(int(at)) for at in np.flatnonzero(goes_on)])
+            before, gaps = gaps, self._measure()
+            goes_on &= (gaps > self.limits) & (gaps <= STUCK * before)
+        n_at_limit = int((gaps > self.limits).sum())
+        self.path.counts.add(Counts(n_steps, len(self.folds), n_at_limit))
+
+    def _solve(self, at: int) -> int:
+        """Train one fold's model on from the gradient last measured; return the steps taken."""
+        grad = (self.path.signs - self.products[at]).astype(np.float32)
+        n_steps, _, self.offsets[at] = self.path.ascend(
+            self.folds[at], self.bounds[at], self.betas[at], grad, AIM * self.limits[at]
+        )
+        return n_steps
+
+    def _measure(self) -> FloatArray:
+        """Return the plain gaps; from exact kernel values where rounded ones leave a doubt."""
+        gaps, doubts = self._gaps()
+        if not self.exact and ((gaps <= self.limits) & (gaps + doubts > self.limits)).any():
+            self.exact = True
+            gaps, _ = self._gaps()
+        return gaps
+
+    def _gaps(self) -> tuple[FloatArray, FloatArray]:
+        """Return the plain gaps, and what the rounding of kernel values may add to them."""
+        n = len(self.folds)
+        products = self._multiply(np.concatenate([self.betas, np.abs(self.betas)]).astype(float))
+        self.products, sizes = products[:n], products[n:]
+        h = self.path.signs - self.products - self.offsets[:, None]
+        # A row's loss, less what it adds to the dual; held-out rows have neither bound nor beta.
+        slopes = np.where(self.bounds * h > 0, self.bounds, 0.0) - self.betas
+        error = KERNEL_ERROR * (self.kernel.degree if self.kernel.name == "poly" else 1)
+        return (slopes * h).sum(axis=1), error * (np.abs(slopes) * sizes).sum(axis=1)
+
+    def _multiply(self, vectors: FloatArray) -> FloatArray:
+        """Return vectors times the kernel matrix in float64, panel by panel of support rows."""
+        total = np.zeros_like(vectors)
+        support = np.flatnonzero(self.betas.any(axis=0))
+        for start in range(0, len(support), TILE_ROWS):
+            own = support[start : start + TILE_ROWS]
+            total += vectors[:, own] @ self._panel(own)
+        return total
+
+    def _panel(self, own: FloatArray) -> FloatArray:
+        """Return the kernel values of some rows and all rows, float64."""
+        if not self.exact:
+            panel: FloatArray = self.path.K[own].astype(float)
+            return panel
+        A = self.rows.astype(float)
+        base = base_block(A[own], A, self.kernel.name)
+        return apply_kernel(base, self.kernel, base)
