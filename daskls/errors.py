@@ -39,12 +39,13 @@ class ClusterError(DasklsError):
 
 
 class DamageError(StoreError):
-    """A file of a store is missing, or is not what was written; ``path`` names it."""
+    """A file of a store is missing, or not what was written; ``path`` names it, ``why`` tells."""
 
-    def __init__(self, message: str, path: str = "") -> None:
+    def __init__(self, message: str, path: str = "", why: str = "") -> None:
         super().__init__(message)
         # An exception travels from a worker with its attributes.
         self.path = path
+        self.why = why
 
 
 class GridEdgeWarning(UserWarning):

@@ -1,13 +1,21 @@
-"""Rows of blocks: chunks merged where they are small, cut where they are large."""
+"""Rows of blocks: chunks merged where they are small, cut where they are large, or refused."""
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from daskls.errors import DataError, MemoryPlanError
+from daskls.graph.resources import free_nbytes
 from daskls.store.arrays import ArrayHandle
 
-__all__ = ["cut_chunks", "merge_chunks", "row_chunks"]
+__all__ = ["UNPACKED_COPIES", "check_sizes", "cut_chunks", "merge_chunks", "row_chunks"]
+
+# Peak of unpacking a chunk of Zarr, in chunks: packed, unpacked, and copied to where it belongs.
+UNPACKED_COPIES = 3
+# No label is longer; and no graph of more blocks is built, which are 2 TiB.
+MAX_VALUE_NBYTES = 1 << 20
+MAX_BLOCKS = 1 << 17
 
 
 def merge_chunks(chunks: Sequence[int], max_rows: int) -> tuple[int, ...]:
@@ -52,3 +60,35 @@ def row_chunks(handle: ArrayHandle, nbytes: int) -> tuple[int, ...]:
     # No block reaches over the end of a chunk: what is read by Zarr is read once.
     part = max(nbytes // (row_nbytes * unit), 1) * unit
     return tuple(min(part, rows - at) for rows in whole for at in range(0, rows, part)) or (0,)
+
+
+def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
+    """Refuse an array whose description asks for more memory than there is, before any is taken.
+
+    Raises
+    ------
+    DataError : values that are too large
+    MemoryPlanError : a chunk that no task could unpack, or more blocks than a graph may have
+    """
+    itemsize, what = np.dtype(handle.dtype).itemsize, f"{name} at {handle.path}"
+    if itemsize > MAX_VALUE_NBYTES:
+        raise DataError(
+            f"{what} holds values of {itemsize} bytes each (dtype {handle.dtype}), and at most "
+            f"{MAX_VALUE_NBYTES} are taken. Write it with a smaller dtype."
+        )
+    row_nbytes = itemsize * math.prod(handle.shape[1:])
+    unpacked = UNPACKED_COPIES * row_nbytes * handle.unit_rows
+    # What a fit's tasks may use is in its plan; this is for columns and predictions too.
+    limit = free_nbytes()
+    if unpacked > limit:
+        raise MemoryPlanError(
+            f"{what} has chunks of {row_nbytes * handle.unit_rows >> 20} MiB, and unpacking one "
+            f"needs {unpacked >> 20} MiB, but {limit >> 20} MiB are free. Write it in "
+            "smaller chunks, or use a machine with more memory."
+        )
+    n_blocks = handle.shape[0] * row_nbytes // nbytes
+    if n_blocks > MAX_BLOCKS:
+        raise MemoryPlanError(
+            f"{what} has shape {handle.shape}: {n_blocks} blocks of {nbytes >> 20} MiB, and a "
+            f"graph may have {MAX_BLOCKS}. Take part of its rows, or of its columns."
+        )

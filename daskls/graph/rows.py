@@ -18,7 +18,13 @@ import dask.array as da
 import numpy as np
 
 from daskls.errors import DasklsError, DataError, StoreError
-from daskls.graph.chunks import cut_chunks, merge_chunks, row_chunks
+from daskls.graph.chunks import (
+    UNPACKED_COPIES,
+    check_sizes,
+    cut_chunks,
+    merge_chunks,
+    row_chunks,
+)
 from daskls.graph.labels import check_label_kind
 from daskls.graph.values import check_unmasked
 from daskls.records import FloatArray
@@ -41,8 +47,6 @@ BLOCK_NBYTES = 16 << 20
 # Chunks that must be computed or unpacked whole are cut into such blocks above this size, which is
 # Dask's own for chunks; up to it a block is a chunk, whose features no task hands on.
 LARGE_NBYTES = 128 << 20
-# Peak of unpacking a chunk of Zarr, in chunks: packed, unpacked, and copied to where it belongs.
-UNPACKED_COPIES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +194,7 @@ def _open(source: Any, name: str, nbytes: int) -> da.Array:
     if handle is not None:
         if not handle.shape:
             raise DataError(f"{name} at {handle.path} is a single value; it must have rows.")
+        check_sizes(handle, name, nbytes)
         chunks = row_chunks(handle, nbytes)
         array = from_handle(handle, chunks)
         return array if len(handle.shape) == 2 else array[:, 0]

@@ -16,10 +16,14 @@ from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.files import disk_errors, expand_path
+from daskls.store.guard import MALFORMED
 from daskls.store.ranges import read_range, unit_rows
-from daskls.store.remote import ABSENT, remote_errors
+from daskls.store.remote import remote_errors
+from daskls.store.sources import OWN_ARRAY, open_array, own_codecs, read_errors
 
 PREDICT_AGAIN = "predict again"
+# What Zarr raises where no array is, or one that it cannot make out.
+NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupError, *MALFORMED)
 
 __all__ = [
     "ArrayHandle",
@@ -52,7 +56,7 @@ class ArrayHandle:
         StoreError : when the array is gone, or cannot be read
         """
         ends = start % self.chunk_rows, stop % self.chunk_rows if stop < self.shape[0] else 0
-        with remote_errors(self.path):
+        with remote_errors(self.path), read_errors(self.path):
             array = self._open()
             rows = read_range(array, start, stop) if any(ends) else None
             rows = array[start:stop] if rows is None else rows
@@ -60,12 +64,16 @@ class ArrayHandle:
 
     def _open(self) -> "zarr.Array[Any]":
         try:
-            return zarr.open_array(self.path, mode="r")
+            array = open_array(self.path)
         except FileNotFoundError as error:
             raise StoreError(
                 f"The array {self.path} is gone, or this process does not see it. Put it back, "
                 "where the client and all workers share it."
             ) from error
+        if tuple(array.shape) != self.shape or array.dtype != np.dtype(self.dtype):
+            was = f"{self.dtype} {self.shape}"
+            raise ValueError(f"it is {array.dtype} {array.shape}, and was {was}")
+        return array
 
     def write(self, start: int, values: FloatArray) -> None:
         """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each.
@@ -128,8 +136,8 @@ def find_array(source: Any) -> ArrayHandle | None:
         path = shared_path(source)
         try:
             with remote_errors(path):
-                return _handle(path, zarr.open_array(path, mode="r"))
-        except ABSENT as error:
+                return _handle(path, open_array(path))
+        except NO_ARRAY as error:
             raise StoreError(
                 f"There is no Zarr array at {path!r}. Give the path of an array, or of a data set: "
                 "a Zarr group with arrays X and y, as `daskls convert` writes it."
@@ -146,8 +154,8 @@ def find_dataset(source: Any) -> Dataset | None:
     path = shared_path(source)
     try:
         with remote_errors(path):
-            zarr.open_array(path, mode="r")
-    except ABSENT:
+            open_array(path)
+    except NO_ARRAY:
         return open_dataset(path)
     return None
 
@@ -160,8 +168,9 @@ def save_array(path: Path, values: FloatArray, chunk_rows: int) -> ArrayHandle:
             shape=values.shape,
             dtype=values.dtype,
             chunks=(max(min(chunk_rows, len(values)), 1), *values.shape[1:]),
-            compressors=None,
+            compressors=own_codecs(np.dtype("f8")),
             zarr_format=3,
+            **OWN_ARRAY,
         )
         array[...] = values
     return _handle(str(path), array)
@@ -199,8 +208,8 @@ def create_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> Array
             shape=(n_rows,),
             dtype=dtype,
             chunks=(max(chunk_rows, 1),),
+            compressors=own_codecs(np.dtype(dtype)),
             zarr_format=3,
-            # A chunk that holds only the fill value is an answer all the same: write it.
-            config={"write_empty_chunks": True},
+            **OWN_ARRAY,
         )
     return _handle(str(path), array)

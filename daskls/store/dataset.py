@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.store.files import disk_errors, expand_path
-from daskls.store.remote import ABSENT, remote_errors
+from daskls.store.guard import MALFORMED
+from daskls.store.remote import remote_errors
+from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors
 
 __all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
 
@@ -99,9 +101,11 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     """
     where = expand_path(path)
     group = _open_group(where)
-    attributes = dict(group.attrs)
+    with read_errors(where):
+        attributes = dict(group.attrs)
     _check_attributes(where, attributes)
-    X, y = group.get("X"), group.get("y")
+    with read_errors(where):
+        X, y = group.get("X"), group.get("y")
     _check_arrays(where, X, y)
     return Dataset(
         path=where,
@@ -119,8 +123,8 @@ def _open_group(where: str) -> zarr.Group:
         raise StoreError(f"No data set at {where!r}: the path does not exist; check the path.")
     try:
         with remote_errors(where):
-            return zarr.open_group(where, mode="r")
-    except (*ABSENT, TypeError) as error:
+            return open_zarr_group(where)
+    except (FileNotFoundError, *MALFORMED, zarr.errors.ContainsArrayError) as error:
         raise StoreError(
             f"{where!r} is not a daskls data set (no Zarr group: {error}); "
             "make one with `daskls convert`."
@@ -278,13 +282,18 @@ class DatasetWriter:
             shape=(0, n_features),
             chunks=(self.chunk_rows, n_features),
             dtype=self._dtype,
-            # Float features shrink by less than a tenth for nearly twice the time.
-            compressors=None if self._dtype.kind == "f" else "auto",
+            compressors=own_codecs(self._dtype),
+            **OWN_ARRAY,
         )
         self._y = None
         if with_y:
             self._y = self._group.create_array(
-                "y", shape=(0,), chunks=(self.chunk_rows,), dtype=self._y_dtype
+                "y",
+                shape=(0,),
+                chunks=(self.chunk_rows,),
+                dtype=self._y_dtype,
+                compressors=own_codecs(self._y_dtype),
+                **OWN_ARRAY,
             )
 
     def append(self, X: ArrayLike, y: ArrayLike | None = None) -> None:

@@ -14,6 +14,7 @@ from daskls.errors import DamageError, StoreError
 from daskls.records import FloatArray
 
 __all__ = [
+    "MALFORMED",
     "check_inside",
     "damaged",
     "find_size",
@@ -42,6 +43,7 @@ def damaged(path: Path, why: str) -> DamageError:
         "the same data, parameters and store: what is damaged is removed, and only that is "
         "trained again.",
         str(path),
+        why,
     )
 
 
