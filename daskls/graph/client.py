@@ -4,7 +4,8 @@ import logging
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 import dask
@@ -127,19 +128,45 @@ def start_cluster(
     import distributed
 
     quiet_logs()
-    with (
-        distributed.LocalCluster(
-            n_workers=n_workers or CPU_COUNT,
-            threads_per_worker=threads_per_worker,
-            memory_limit=memory_limit,
-            # None would ask for port 8787 all the same, and warn where it is taken.
-            dashboard_address=dashboard or "127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        client.register_plugin(_interrupt_shield())
+    started = ExitStack()
+    try:
+        # A cluster that is half started cannot be closed in good order.
+        with held_interrupts():
+            cluster = distributed.LocalCluster(
+                n_workers=n_workers or CPU_COUNT,
+                threads_per_worker=threads_per_worker,
+                memory_limit=memory_limit,
+                # None would ask for port 8787 all the same, and warn where it is taken.
+                dashboard_address=dashboard or "127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+            started.enter_context(cluster)
+            client = started.enter_context(distributed.Client(cluster))
+            client.register_plugin(_interrupt_shield())
         yield client
+    finally:
+        # Nor can one whose closing was stopped half way, by a second Ctrl-C.
+        with held_interrupts():
+            started.close()
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait until the body is done; threads and processes begun in it never see it.
+
+    A terminal sends it to all processes, and one that is still importing would end with a
+    traceback. Windows has no such mask: there it works as ever.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # The first process that Python spawns starts its resource tracker, which lifts the mask.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupt_shield() -> Any:

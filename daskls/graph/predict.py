@@ -1,6 +1,5 @@
 """Stage 4: blocks of rows to scores or labels, lazily, in row order."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +21,7 @@ from daskls.graph.views import find_views
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import pairs_of, spread_pairs, vote_scores
 from daskls.records import FloatArray, IntArray, LocalModel
-from daskls.store.arrays import ArrayHandle, claim_output, create_output
+from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
@@ -267,18 +266,13 @@ def predict_to_zarr(
     if classes.dtype.kind == "O":
         classes = classes.astype(str)
     blocks = BlockRows(X, X)
-    claim_output(path)
-    try:
-        output = create_output(path, X.shape[0], classes.dtype.str, rows)
-        with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
-            map_rows(
-                write_block, blocks, X, client=client, handle=handle, classes=classes, target=output
-            )
-        output.check_exists()
-    except BaseException:
-        # Rows without an answer would read as the fill value.
-        shutil.rmtree(path, ignore_errors=True)
-        raise
+    with (
+        new_output(path, X.shape[0], classes.dtype.str, rows) as output,
+        watch("predict", blocks.n_blocks, output.count_chunks, on_progress),
+    ):
+        map_rows(
+            write_block, blocks, X, client=client, handle=handle, classes=classes, target=output
+        )
     return output
 
 

@@ -2,7 +2,11 @@
 
 import os
 import shutil
+import threading
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +31,9 @@ NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupErro
 
 __all__ = [
     "ArrayHandle",
-    "claim_output",
-    "create_output",
     "find_array",
     "find_dataset",
+    "new_output",
     "save_array",
 ]
 
@@ -176,13 +179,43 @@ def save_array(path: Path, values: FloatArray, chunk_rows: int) -> ArrayHandle:
     return _handle(str(path), array)
 
 
-def claim_output(path: Path) -> None:
-    """Make the folder of an array to come, which from here on is the caller's to remove.
+@contextmanager
+def new_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> Iterator[ArrayHandle]:
+    """Yield a new array for predictions, which is removed if the body fails.
+
+    Parameters
+    ----------
+    path : Path. Must not exist.
+    n_rows : int
+    dtype : str
+    chunk_rows : int. One task owns each chunk.
 
     Raises
     ------
     StoreError : when something is there, or the disk refuses
     """
+    made = threading.Event()
+
+    def create() -> ArrayHandle:
+        _make_folder(path)
+        made.set()
+        return _create_array(path, n_rows, dtype, chunk_rows)
+
+    try:
+        # Ctrl-C does not stop the thread: what it began is whole, and known, when this one goes on.
+        with ThreadPoolExecutor(1) as thread:
+            output = thread.submit(create).result()
+        yield output
+        output.check_exists()
+    except BaseException:
+        if made.is_set():
+            # Rows without an answer would read as the fill value.
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder that does not exist."""
     with disk_errors(path, PREDICT_AGAIN):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -193,13 +226,8 @@ def claim_output(path: Path) -> None:
             ) from error
 
 
-def create_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> ArrayHandle:
-    """Create an array for predictions in a claimed folder, in chunks that one task each will own.
-
-    Raises
-    ------
-    StoreError : when the disk refuses
-    """
+def _create_array(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> ArrayHandle:
+    """Create an array without values."""
     with disk_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
         # Fixed-width text has no Zarr 3 specification yet; both that read it today agree on it.
         warnings.simplefilter("ignore", UnstableSpecificationWarning)

@@ -1,0 +1,144 @@
+"""Ctrl-C while a command starts its cluster, and while it predicts: real processes, all of them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from support import checkers, small_svc
+
+import daskls
+from daskls.store.dataset import DatasetWriter
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("interrupts")
+    # Some seconds of prediction, so that no command ends before the signal comes.
+    for name, n_rows in (("data", 2000), ("many", 500_000)):
+        with DatasetWriter(folder / name, 2, "f8") as writer:
+            writer.append(*checkers(n_rows))
+    small_svc(store=folder / "model", cell_size=200).fit(*checkers(2000))
+    return folder
+
+
+def heed_interrupts():
+    """Let SIGINT end this process: a shell's background jobs, and all they start, ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def start(*args):
+    return subprocess.Popen(
+        [sys.executable, "-m", "daskls.cli", *map(str, args), "-q"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(daskls.__file__).parents[1])},
+        # A session of its own, as a terminal gives: the signal goes to all of its processes.
+        start_new_session=True,
+        preexec_fn=heed_interrupts,
+    )
+
+
+def alive_of_session(session):
+    """Return the names of a session's processes that still run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.name())
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def count_children(process):
+    try:
+        return len(psutil.Process(process.pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return 0
+
+
+# When the signal comes, as functions of (process, output): the resource tracker is the first child,
+# two workers are the next.
+MOMENTS = {
+    "the first process": lambda process, out: count_children(process) >= 1,
+    "the first worker": lambda process, out: count_children(process) >= 2,
+    "both workers": lambda process, out: count_children(process) >= 3,
+    "the output": lambda process, out: out.exists(),
+}
+INTERRUPTED = {
+    "predict": "Interrupted; the unfinished output was removed.",
+    "score": "Interrupted; nothing was changed.",
+    "fit": "Interrupted; what is finished is kept: run the same command again to go on from there.",
+}
+
+
+def interrupt(process, out, moment, later_s=0.0, times=1):
+    """Send SIGINT to all processes of a session at its moment, and maybe again."""
+    while not MOMENTS[moment](process, out):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.002)
+    time.sleep(later_s)
+    for _ in range(times):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.2 * (times > 1))
+
+
+def check_end(process, command):
+    """Fail unless an interrupted command said so in one sentence and left no process."""
+    _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr.splitlines()) == (130, [INTERRUPTED[command]])
+    # What Python itself starts beside its processes goes when it sees that they are gone.
+    deadline = time.monotonic() + 30
+    while alive_of_session(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert alive_of_session(process.pid) == []
+
+
+@pytest.mark.parametrize(
+    ("moment", "later_s", "times"),
+    [
+        ("both workers", 0.3, 1),
+        *(
+            pytest.param(moment, later_s, 1, marks=pytest.mark.slow)
+            for moment in ("the first process", "the first worker", "both workers")
+            for later_s in (0.0, 0.6, 1.2)
+        ),
+        pytest.param("both workers", 0.1, 2, marks=pytest.mark.slow),
+        pytest.param("the output", 0.0, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, tmp_path):
+    out = tmp_path / "out"
+    process = start("predict", folder / "model", folder / "many", out, "--workers", 2)
+    interrupt(process, out, moment, later_s, times)
+    check_end(process, "predict")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["score", "fit"])
+def test_ctrl_c_while_other_commands_start_one(command, folder, tmp_path):
+    out = tmp_path / "out"
+    first, second = (
+        (folder / "model", folder / "data") if command == "score" else (folder / "data", out)
+    )
+    process = start(command, first, second, "--workers", 2)
+    interrupt(process, out, "both workers")
+    check_end(process, command)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("later_s", [0.0, 0.02])
+def test_ctrl_c_while_predict_works_on_threads(later_s, folder, tmp_path):
+    out = tmp_path / "out"
+    process = start("predict", folder / "model", folder / "many", out, "--workers", 0)
+    interrupt(process, out, "the output", later_s)
+    check_end(process, "predict")
+    assert list(tmp_path.iterdir()) == []
