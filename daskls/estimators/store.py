@@ -77,9 +77,16 @@ def embed_model(handle: ModelHandle) -> bytes:
 
     Raises
     ------
-    StoreError : when it is larger than `MAX_EMBEDDED_NBYTES`
+    StoreError : when it is larger than `MAX_EMBEDDED_NBYTES`, or was removed
     """
-    files = [p for p in Path(handle.path).rglob("*") if p.is_file()]
+    with handle.in_use():
+        return _pack(Path(handle.path))
+
+
+def _pack(path: Path) -> bytes:
+    """Return a model's folder as bytes."""
+    path.stat()
+    files = [p for p in path.rglob("*") if p.is_file()]
     nbytes = sum(p.stat().st_size for p in files)
     if nbytes > MAX_EMBEDDED_NBYTES:
         raise StoreError(
@@ -89,13 +96,14 @@ def embed_model(handle: ModelHandle) -> bytes:
         )
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(handle.path, arcname="model.zarr")
+        archive.add(path, arcname="model.zarr")
     return buffer.getvalue()
 
 
 def extract_model(content: bytes) -> ModelHandle:
     """Put an embedded model into a new temporary folder."""
     path, keep = open_store(None)
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+    unpacking = disk_errors(path, "load the pickle again")
+    with unpacking, tarfile.open(fileobj=io.BytesIO(content)) as archive:
         archive.extractall(path.parent, filter="data")
     return ModelHandle(str(path), str(Root.open(path).attributes["fingerprint"]), keep)

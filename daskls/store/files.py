@@ -109,6 +109,8 @@ def disk_errors(path: Path, then: str = GO_ON) -> Iterator[None]:
         number = errno.ENOENT if isinstance(error, FileNotFoundError) else error.errno
         what, remedy = REASONS.get(errno.errorcode.get(number or 0, ""), OTHER)
         reason = error.strerror or str(error)[:200]
+        if error.filename not in (None, str(path)):
+            reason += f": {error.filename}"
         raise StoreError(f"{what.format(path=path)} ({reason}). {remedy}, then {then}.") from error
 
 
@@ -144,8 +146,12 @@ def is_being_removed(path: Path, error: Exception) -> bool:
     for number in range(_n_looks(error)):
         if number:
             time.sleep(LOOK_PAUSE_S)
-        if not path.exists():
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
             return True
+        except OSError:
+            return False
     return False
 
 

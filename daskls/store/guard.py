@@ -18,6 +18,8 @@ __all__ = [
     "check_inside",
     "damaged",
     "find_size",
+    "is_absent",
+    "list_folder",
     "malformed_is_damage",
     "open_file",
     "read_into",
@@ -107,6 +109,32 @@ def open_file(path: Path, root: Path) -> Iterator[FileIO]:
         yield file
 
 
+def is_absent(path: Path) -> bool:
+    """Whether nothing has this name; what may not be looked at counts as there."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def list_folder(path: Path) -> list[str]:
+    """Return the names in a folder; none where there is no folder.
+
+    Raises
+    ------
+    StoreError : when it may not be read
+    """
+    try:
+        return os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 def _unreadable(path: Path, error: OSError | ValueError) -> StoreError:
     """Return the error of a file that cannot be opened: missing is damage, forbidden is not."""
     if isinstance(error, FileNotFoundError):
@@ -114,7 +142,7 @@ def _unreadable(path: Path, error: OSError | ValueError) -> StoreError:
     if isinstance(error, ValueError) or error.errno in NOT_A_FILE:
         return damaged(path, str(error))
     return StoreError(
-        f"The store's file {path} cannot be read ({error.strerror}). Give this process the right "
+        f"{path} cannot be read ({error.strerror}). Give this process the right "
         "to read it, or check the disk."
     )
 

@@ -9,9 +9,9 @@
       sampling/<kind>/     what a fit on samples keeps between its tasks; deleted too
       exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
       input-<name>/        NumPy input, written so that all workers can read it; deleted too
+      .owner               who is fitting it at this moment (see `store/lock.py`)
 """
 
-import os
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ from daskls.store.groups import (
     write_description,
     write_group,
 )
-from daskls.store.guard import damaged, malformed_is_damage, read_whole
+from daskls.store.guard import damaged, is_absent, malformed_is_damage, read_whole
 from daskls.store.lock import check_owner
 
 __all__ = [
@@ -174,7 +174,8 @@ def root_stamp(path: str) -> tuple[int, int]:
     """Return what changes when a model's root is written anew: its file's number and time."""
     try:
         status = (Path(path) / DESCRIPTION).stat()
-    except FileNotFoundError:
+    except OSError:
+        # Whoever opens it finds out why.
         return 0, 0
     return status.st_ino, status.st_mtime_ns
 
@@ -196,7 +197,7 @@ class Root:
         DamageError : when its description is not what was written
         """
         file = path / DESCRIPTION
-        if not os.path.lexists(file):
+        if is_absent(file):
             raise StoreError(
                 f"There is no model at {path}. Give a path that save() or `daskls fit` wrote."
             )
@@ -282,7 +283,7 @@ class Root:
         ------
         DamageError : it is damaged
         """
-        if not os.path.lexists(self.path / name):
+        if is_absent(self.path / name):
             return None
         return open_group(self.path, name)
 

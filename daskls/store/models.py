@@ -1,6 +1,5 @@
 """Models of a bundle's cells as flat arrays, written whole; and read back cell by cell."""
 
-import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from daskls.store.asked import READ_NBYTES, adjacent_runs
 from daskls.store.checks import check_codes, check_counts, check_tree
 from daskls.store.files import replace_folder
 from daskls.store.groups import Group, open_group, write_group
-from daskls.store.guard import damaged
+from daskls.store.guard import damaged, list_folder
 from daskls.store.layout import report_from_json, report_to_json
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
@@ -61,8 +60,7 @@ def finished_bundles(root: Path, kind: str = "bundles") -> list[tuple[int, int]]
 
     A bundle's folder appears by rename when all of it is written: it is its own marker.
     """
-    folder = root / kind
-    names = os.listdir(folder) if folder.is_dir() else []
+    names = list_folder(root / kind)
     # Whatever else people and their file managers put there is passed over.
     found = [match for match in map(NAME.fullmatch, names) if match]
     return sorted((int(match[1]), int(match[2])) for match in found)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from support import assert_same_model, checkers, path_of, small_svc
 
+import daskls
 from daskls import StoreError
 from daskls.datasets import convert
 from daskls.store.dataset import DatasetWriter
@@ -112,19 +113,27 @@ def below_a_file(folder):
 
 
 @contextmanager
+def another_user():
+    """Be another user than root, who may read and write everywhere."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+@contextmanager
 def forbidden(folder):
     path = folder / "forbidden"
     path.mkdir()
     path.chmod(0o555)
-    is_root = os.geteuid() == 0
-    if is_root:
-        # Who is root may write everywhere.
-        os.seteuid(NOBODY)
     try:
-        yield path
+        with another_user():
+            yield path
     finally:
-        if is_root:
-            os.seteuid(0)
         left = list(path.iterdir())
         shutil.rmtree(path)
     assert left == []
@@ -176,6 +185,33 @@ def test_where_nothing_can_be_written(refuse, write, folder, model, files):
     with refuse(folder) as where, pytest.raises(StoreError, match=REFUSALS[refuse]) as error:
         write(where, model, files)
     assert_one_sentence(error, where)
+
+
+@pytest.mark.parametrize("hidden", ["", "zarr.json", "bundles", "index"])
+def test_a_model_that_may_not_be_read(hidden, folder, tmp_path):
+    path = folder / "hidden"
+    model = small_svc(store=path).fit(*checkers(N_ROWS))
+    X = checkers(10)[0]
+    model.predict(X)
+    (path / hidden).chmod(0)
+    calls = [
+        lambda: daskls.load(path).predict(X),
+        lambda: model.predict(X),
+        lambda: model.save(folder / "copy"),
+        lambda: small_svc(store=path).fit(*checkers(N_ROWS)),
+    ]
+    # What is open stays open.
+    if hidden in ("zarr.json", "index"):
+        del calls[1]
+    try:
+        with another_user():
+            for call in calls:
+                with pytest.raises(StoreError, match="Permission denied") as error:
+                    call()
+                assert_one_sentence(error, path if call is not calls[-2] else folder / "copy")
+    finally:
+        (path / hidden).chmod(0o755)
+        shutil.rmtree(path)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A store that is removed in the middle: one sentence says so, and nothing comes back."""
 
+import pickle
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from support import (
     assert_same_model,
     checkers,
     install_spies,
+    path_of,
     plan_removal,
     read_log,
     small_svc,
@@ -190,6 +192,13 @@ def test_a_filter_whose_model_was_removed(data, tmp_path):
     remove(tmp_path / "m")
     with pytest.raises(StoreError, match=GONE):
         np.asarray(noise.keep_)
+
+
+def test_a_temporary_store_removed_before_it_is_pickled(data):
+    model = small_svc().fit(*data)
+    remove(path_of(model))
+    with pytest.raises(StoreError, match="was removed while it was in use"):
+        pickle.dumps(model)
 
 
 def test_a_store_moved_and_put_back_is_the_same(data, undisturbed, tmp_path):
