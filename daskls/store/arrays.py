@@ -73,7 +73,7 @@ class ArrayHandle:
                 f"The array {self.path} is gone, or this process does not see it. Put it back, "
                 "where the client and all workers share it."
             ) from error
-        if tuple(array.shape) != self.shape or array.dtype != np.dtype(self.dtype):
+        if tuple(array.shape) != self.shape or _dtype(array) != self.dtype:
             was = f"{self.dtype} {self.shape}"
             raise ValueError(f"it is {array.dtype} {array.shape}, and was {was}")
         return array
@@ -108,13 +108,16 @@ class ArrayHandle:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+def _dtype(array: "zarr.Array[Any]") -> str:
+    """Return the type of what is read: Zarr's own strings are objects to everything else."""
+    return "|O" if array.dtype.kind == "T" else str(array.dtype.str)
+
+
 def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
     rows = array.shards or array.chunks
     chunk_rows = max(int(rows[0]), 1) if rows else 1
-    # Zarr's own strings are objects to everything else.
-    dtype = "|O" if array.dtype.kind == "T" else array.dtype.str
     return ArrayHandle(
-        path, tuple(array.shape), dtype, chunk_rows, min(unit_rows(array), chunk_rows)
+        path, tuple(array.shape), _dtype(array), chunk_rows, min(unit_rows(array), chunk_rows)
     )
 
 

@@ -34,6 +34,8 @@ OWN_ARRAY: dict[str, Any] = {
 }
 # A packed file may be larger than what is in it, but not by much.
 SLACK_NBYTES = 1 << 20
+# Of a label that is text of no fixed width.
+TEXT_NBYTES = 256
 
 
 def own_codecs(dtype: "np.dtype[Any]") -> tuple[Any, ...]:
@@ -57,8 +59,9 @@ class GuardedStore(LocalStore):  # type: ignore[misc]
 
     def watch(self, array: "zarr.Array[Any]") -> None:
         """Take the bounds of an array's files from what it says of itself."""
-        nbytes = array.dtype.itemsize * math.prod(array.chunks)
-        outer = array.dtype.itemsize * math.prod(array.shards or array.chunks)
+        itemsize = TEXT_NBYTES if array.dtype.kind == "T" else array.dtype.itemsize
+        nbytes = itemsize * math.prod(array.chunks)
+        outer = itemsize * math.prod(array.shards or array.chunks)
         self.most = 2 * outer + SLACK_NBYTES
         name = _packer(array)
         # A shard is read whole or in parts, and is no packed chunk itself.

@@ -22,6 +22,7 @@ from daskls import (
     NeighborSamplingSVC,
     RandomChunkSVC,
 )
+from daskls.store.arrays import find_array
 
 N = 300
 X, Y = checkers(N)
@@ -92,6 +93,10 @@ def test_text_of_a_zarr_array(tmp_path):
     y = hold("zarr", TAKEN["text of NumPy 2"], tmp_path)
     assert small_svc().fit(X, y).classes_.tolist() == ["left", "right"]
     assert small_svc().fit(X, tmp_path / "y").classes_.tolist() == ["left", "right"]
+    # Text has no width of its own that would bound a chunk.
+    words = np.array(["l" * 100, "r" * 90], np.dtypes.StringDType())[np.arange(30_000) % 2]
+    zarr.create_array(tmp_path / "long", data=words, chunks=(30_000,))
+    assert find_array(tmp_path / "long").read(0, 30_000).tolist() == words.tolist()
 
 
 # A list of numbers, or of rows, is something else.
