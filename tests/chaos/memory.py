@@ -56,6 +56,7 @@ def _one(session, number, scratch, data, limit_s):
     states, held = _look(session)
     shutil.rmtree(store, ignore_errors=True)
     if "refused" in outcomes:
+        # What the refusal must say gives the memory back.
         session.send("restart")
         session.wait_for("disturbed", limit_s)
     fine = set(outcomes) <= {"ends", "refused"}
@@ -69,8 +70,8 @@ def _outcome(result):
     if result.kind == "value":
         return "ends"
     found = classify(result, None)
-    is_refusal = result.name == "MemoryPlanError" or "hold" in result.message
-    return "refused" if found == "clear" and is_refusal else f"{found}: {result.name}".strip(": ")
+    says_how = "hold" in result.message and "restart" in result.message
+    return "refused" if found == "clear" and says_how else f"{found}: {result.name}".strip(": ")
 
 
 def _look(session):

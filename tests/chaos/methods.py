@@ -61,7 +61,10 @@ SIZES = {
 def make(name, size, **params):
     """Return an estimator of a size, unfitted."""
     if size in ("noisy", "plain"):
-        chosen = PLAIN[name]
+        chosen = dict(PLAIN[name])
+        if size == "plain" and "sample_fraction" in chosen:
+            # A sample that a new worker of 512 MiB can train on.
+            chosen["sample_fraction"] = 0.05
     else:
         chosen = {**SMALL[name], **(LARGER.get(name, {}) if size == "large" else {})}
     return getattr(daskls, name)(**{**chosen, "random_state": 0, **params})
