@@ -54,7 +54,7 @@ PLAIN = {
 # Rows, rows of a chunk and features of each size.
 SIZES = {
     **{"small": (600, 100, 3), "large": (3000, 250, 3)},
-    **{"noisy": (5000, 5000, 5), "plain": (20_000, 5000, 8)},
+    **{"noisy": (5000, 5000, 5), "plain": (8000, 2000, 8)},
 }
 
 
