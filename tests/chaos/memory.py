@@ -1,6 +1,7 @@
 """Fifty fits of all methods in one session on two workers of 512 MiB: what they hold after each."""
 
 import shutil
+import time
 from pathlib import Path
 
 import psutil
@@ -11,6 +12,7 @@ from chaos.outcomes import Result, classify, markdown
 
 N_FITS = 50
 LIMIT = "512MiB"
+PATIENCE_S = 20
 MIB = 1 << 20
 
 
@@ -29,7 +31,7 @@ def run(folder, results, n_fits=N_FITS, limit_s=120.0):
             rows.append(row)
             broken += not fine
             print(row, flush=True)
-            if not (fine or session.is_alive()) or row[2] == "hung":
+            if not session.is_alive() or "hung" in row[2]:
                 break
     finally:
         session.end()
@@ -59,7 +61,7 @@ def _one(session, number, scratch, data, limit_s):
         # What the refusal must say gives the memory back.
         session.send("restart")
         session.wait_for("disturbed", limit_s)
-    fine = set(outcomes) <= {"ends", "refused"}
+    fine = set(outcomes) <= {"ends", "refused"} and "paused" not in states
     said = fit.message[:200].replace("|", "/") + fit.name
     took = "" if seconds is None else f"{seconds:.1f}"
     return [number + 1, name, ", ".join(outcomes), took, *held, states, said], fine
@@ -75,11 +77,18 @@ def _outcome(result):
 
 
 def _look(session):
-    """Return the workers' states, and the RSS and PSS of each in MiB."""
-    session.send("look")
-    found = session.wait_for("workers", 30)
-    if isinstance(found, Result):
-        return found.kind, ["", ""]
+    """Return the workers' states, and the RSS and PSS of each in MiB.
+
+    A worker may pause for a moment; one that does so for long does it for good.
+    """
+    for _ in range(PATIENCE_S):
+        session.send("look")
+        found = session.wait_for("workers", 30)
+        if isinstance(found, Result):
+            return found.kind, ["", ""]
+        if "paused" not in found["states"]:
+            break
+        time.sleep(1)
     held = []
     for pid in found["pids"]:
         memory = psutil.Process(pid).memory_full_info()
