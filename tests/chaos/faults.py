@@ -315,10 +315,11 @@ class Trial:
 
     def _fit(self):
         with in_this_process():
-            model = methods.make(self.name, self.campaign.size, store=self.store)
-            return methods.digest(model.fit(self.campaign.data))
+            size, data = self.campaign.size, self.campaign.data
+            return methods.digest(methods.fit(self.name, size, data, store=self.store))
 
     def _ask(self, asked):
+        methods.block_a_chunk(asked)
         with in_this_process():
             return methods.ask(daskls.load(self.store), self.way, asked, str(self.target))
 

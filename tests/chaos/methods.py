@@ -9,7 +9,8 @@ import numpy as np
 import zarr
 
 import daskls
-from daskls.graph import gather, rows
+from daskls.estimators import base
+from daskls.graph import gather, predict, rows
 from daskls.plan import bundles
 
 # Fields of a report that tell how a fit went, and not what came of it.
@@ -71,18 +72,23 @@ def make(name, size, **params):
 
 
 def many_small_tasks():
-    """Let few rows be many blocks and bundles, as many rows are; sizes only, in this process.
+    """Let few rows be many bundles, as many rows are; sizes only, in this process."""
+    few = ((bundles, "BUNDLES_PER_SLOT", 100), (bundles, "MIN_BUNDLE_COST", 0.0))
+    _set_sizes((gather, "BUNDLE_NBYTES", 1), *few)
 
-    A constant that is gone is an error here, lest a campaign shrinks to one task unnoticed.
-    """
-    # The default of open_blocks was bound when the module was read.
-    rows.open_blocks.__defaults__ = (1,)
-    for module, name, value in (
-        (rows, "BLOCK_NBYTES", 1),
-        (gather, "BUNDLE_NBYTES", 1),
-        (bundles, "BUNDLES_PER_SLOT", 100),
-        (bundles, "MIN_BUNDLE_COST", 0.0),
-    ):
+
+def block_a_chunk(data):
+    """Let each chunk of a data set be a block; otherwise so few rows are one."""
+    X = zarr.open_array(f"{data}/X", mode="r")
+    nbytes = X.chunks[0] * X.shape[1] * X.dtype.itemsize
+    _set_sizes(
+        (rows, "BLOCK_NBYTES", nbytes), *((m, "SUPER_NBYTES", nbytes) for m in (base, predict))
+    )
+
+
+def _set_sizes(*sizes):
+    """Set constants; one that is gone is an error, lest few rows become one task unnoticed."""
+    for module, name, value in sizes:
         getattr(module, name)
         setattr(module, name, value)
 
@@ -128,6 +134,17 @@ def daskls_writer(path, n_features, chunk):
     from daskls.store.dataset import DatasetWriter
 
     return DatasetWriter(path, n_features, np.float64, chunk_rows=chunk)
+
+
+def fit(name, size, data, **params):
+    """Train an estimator of a size on a data set, a block a chunk."""
+    block_a_chunk(data)
+    return make(name, size, **params).fit(data)
+
+
+def fit_plainly(name, size, data, **params):
+    """Train an estimator in blocks as they come."""
+    return make(name, size, **params).fit(data)
 
 
 def digest(model):

@@ -23,7 +23,7 @@ class Session:
     """The cluster, the client, and what is done with them."""
 
     def __init__(self, fd, memory_limit="1GiB", small_tasks=True):
-        self.fd, self.work = fd, queue.Queue()
+        self.fd, self.work, self.small_tasks = fd, queue.Queue(), small_tasks
         from distributed import Client, LocalCluster
 
         limit = {"memory_limit": memory_limit, "dashboard_address": None}
@@ -94,11 +94,14 @@ class Session:
 
     def fit(self, name, size, store, data):
         """Train a model in a store."""
-        methods.make(name, size, store=store, client=self.client).fit(data)
+        train = methods.fit if self.small_tasks else methods.fit_plainly
+        train(name, size, data, store=store, client=self.client)
 
     def predict(self, way, store, data, target):
         """Ask a model: its labels into a Zarr array, or its score."""
         model = daskls.load(store, client=self.client)
+        if self.small_tasks:
+            methods.block_a_chunk(data)
         return methods.ask(model, way, data, target)
 
 

@@ -38,7 +38,7 @@ def in_this_process():
 def fit_digest(name, data, store):
     """Train, or go on with, a store in this process; return the model's digest."""
     with in_this_process():
-        return methods.digest(methods.make(name, "small", store=store).fit(data))
+        return methods.digest(methods.fit(name, "small", data, store=store))
 
 
 def load_digest(store):
