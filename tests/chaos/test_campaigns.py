@@ -13,7 +13,7 @@ import pytest
 
 from chaos.damage import KINDS, do_damage
 from chaos.forked import run_forked
-from chaos.outcomes import Result, classify
+from chaos.outcomes import Result, classify, has_failed
 from daskls import StoreError
 
 TESTS = Path(__file__).parents[1]
@@ -37,15 +37,15 @@ def test_damaged_stores(tmp_path):
     records = run_campaign("stores", tmp_path, "--trials", "16", "--limit", "60")
     assert len(records) == 16
     assert {record["state"] for record in records} == {"finished", "unfinished"}
-    assert [r for r in records if r["outcome"] in ("hung", "crashed")] == []
+    assert [record for record in records if has_failed(record)] == []
 
 
 @pytest.mark.slow
 def test_faults_while_a_cluster_works(tmp_path):
-    options = ("--short", "--jobs", "1", "--trials", "5", "--seed", "5")
+    options = ("--short", "--jobs", "1", "--trials", "4", "--seed", "5")
     records = run_campaign("faults", tmp_path, *options)
-    assert len(records) == 5
-    assert [r for r in records if r["outcome"] == "wrong" or r["again"] != "same bits"] == []
+    assert len(records) == 4
+    assert [record for record in records if has_failed(record)] == []
 
 
 @pytest.mark.parametrize(
