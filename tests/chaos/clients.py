@@ -13,6 +13,8 @@ from chaos.outcomes import Result
 
 POLL_S = 0.1
 START_S = 120.0
+# Dask's setting daskls.patience, shorter than its default.
+PATIENCE = "30s"
 
 
 class SessionProcess:
@@ -21,6 +23,7 @@ class SessionProcess:
     def __init__(self, folder, **options):
         reader, writer = os.pipe()
         env = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+        env["DASK_DASKLS__PATIENCE"] = PATIENCE
         self.log = open(os.path.join(folder, "session.log"), "wb")  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-m", "chaos.session", str(writer), json.dumps(options)],

@@ -14,7 +14,7 @@ import numpy as np
 
 import daskls
 from chaos import methods
-from chaos.clients import SessionProcess
+from chaos.clients import PATIENCE, SessionProcess
 from chaos.disks import SmallDisk, can_mount
 from chaos.forked import run_forked
 from chaos.outcomes import classify
@@ -64,7 +64,8 @@ class FaultCampaign:
             "that have not imported daskls yet. The classes are those of the disturbed run; "
             '"ours" is a client that the trial killed. Then the same is asked again, in the same '
             "session or in a new process, and the last columns say whether its bits are those of "
-            f"an undisturbed run. Hung: {self.limit_s:g} s without progress.{skipped} "
+            f"an undisturbed run. Hung: {self.limit_s:g} s without progress; Dask's setting "
+            f"`daskls.patience` is {PATIENCE}.{skipped} "
             f"Seed {self.seed}."
         )
 

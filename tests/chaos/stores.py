@@ -21,6 +21,8 @@ from chaos.damage import KINDS, do_damage, files_of
 from chaos.forked import run_forked
 from chaos.outcomes import classify
 
+# A store whose owner cannot be told is refused for as long as the message says.
+OWNED, OWNED_S = "Another fit is writing", 61.0
 STATES = ("finished", "unfinished")
 # Every (state, kind, estimator) once a round.
 COMBINATIONS = tuple(
@@ -179,6 +181,8 @@ class StoreCampaign:
         refused = classify(again, expected) == "clear"
         refusal = again.message if refused else ""
         if refused:
+            if OWNED in refusal:
+                time.sleep(OWNED_S)
             again = run_forked(fit, self.limit_s, watched=store)
             n_fits = 2
         return {
