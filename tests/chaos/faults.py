@@ -33,8 +33,9 @@ WAYS = {
     "close": ("cluster", "workers", "client"),
     "Ctrl-C": ("the client", "all processes"),
 }
-# After these the session has no client that could work.
-NO_SESSION = ("close", "client kill")
+# After these the session has no client, or no worker, that could work: a worker that gets the
+# terminal's Ctrl-C ends, and Dask starts no other.
+NO_SESSION = ("close", "client kill", "all processes")
 PAUSE_S = 5.0
 
 
@@ -161,7 +162,8 @@ class Trial:
         # A score writes nothing.
         self.way = "labels" if self.kind in DISK else way
         self.share, self.victims = float(rng.random()), rng.permutation(2).tolist()
-        self.in_session = self.in_session and self.kind not in NO_SESSION
+        self.has_session = self.kind not in NO_SESSION and self.how not in NO_SESSION
+        self.in_session = self.in_session and self.has_session
         self.folder = campaign.folder / f"fault-{campaign.seed}-{number}"
         self.disk = None
 
@@ -205,7 +207,7 @@ class Trial:
             first, done = self._disturb(session)
             again = self._again(session)
             hung = "hung" in (first.kind, again and again.kind)
-            is_usable = not hung and self.kind not in NO_SESSION
+            is_usable = not hung and self.has_session
         finally:
             self.campaign.give_session(session, is_usable=is_usable)
         again = again or self._again_here()
