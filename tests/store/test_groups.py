@@ -34,6 +34,7 @@ def arrays(seed=0):
 def store(tmp_path, monkeypatch):
     # Several chunks of some arrays, the last one not full.
     monkeypatch.setattr(flat, "MAX_CHUNK_NBYTES", 96)
+    (tmp_path / "m").mkdir()
     for place, seed in (("a", 0), ("b", 1)):
         write_group(tmp_path / "m" / place, place, arrays(seed), ATTRIBUTES)
     return tmp_path / "m"
