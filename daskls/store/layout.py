@@ -243,6 +243,11 @@ class Root:
         """The number of rows that count."""
         return int(self.group.attrs["meta"]["n_rows"])
 
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.group.attrs["meta"]["classes"]["values"])
+
     def update(self, **attributes: Any) -> None:
         """Set some attributes, the marker among them; the description is replaced whole.
 

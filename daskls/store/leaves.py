@@ -15,7 +15,7 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray, LeafRows, Regions
-from daskls.store.checks import check_counts, check_tiles
+from daskls.store.checks import check_codes, check_counts, check_tiles
 from daskls.store.exchange import Rows
 from daskls.store.files import replace_folder
 from daskls.store.groups import Group, open_group, write_group
@@ -141,7 +141,7 @@ class LeafReader:
         check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
         check_counts(where, "n_cells", n_cells, len(self._cell_rows))
         check_counts(where, "cell_rows", self._cell_rows, root.n_rows)
-        self.path = root.path
+        self.path, self._n_classes = root.path, root.n_classes
         self.first_places = np.r_[0, np.cumsum(leaf_rows)]
         self._cell_ptr = np.r_[0, np.cumsum(n_cells)]
         by_cell = np.r_[0, np.cumsum(self._cell_rows)]
@@ -207,6 +207,12 @@ class LeafReader:
         own = slice(None) if whole else slice(start - begin, stop - begin)
         return self._groups[first].read(name, own, shape=(end - begin, *n_features))
 
+    def _codes(self, leaf: int) -> IntArray:
+        """Return the class codes of a leaf's rows, which votes are counted by."""
+        found = self._column(leaf, "codes")
+        check_codes(self.path / KIND, "codes", found, self._n_classes)
+        return found
+
     def _read(self, leaf: int) -> LeafRows:
         cells = slice(*self._cell_ptr[leaf : leaf + 2])
         return LeafRows(
@@ -241,7 +247,7 @@ class LeafReader:
         columns: list[FloatArray] = []
         for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
             rows = self.read_leaf(leaf)
-            labels = self._column(leaf, "codes"), self._column(leaf, "weights")
+            labels = self._codes(leaf), self._column(leaf, "weights")
             sources = (rows.X, *labels, rows.numbers)
             if not columns:
                 columns = [np.empty((len(flat), *c.shape[1:]), c.dtype) for c in sources]
