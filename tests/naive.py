@@ -175,7 +175,7 @@ class CellOracle:
         return self.decisions(gamma, C, -1, queries)
 
     def validation_error(self, gamma, C):
-        """Return (weighted error averaged over folds, smallest |decision| it rests on)."""
+        """Return (share of the weight held out decided wrongly, smallest |decision| behind it)."""
         errors, closest = [], np.inf
         for fold in np.unique(self.folds):
             held = np.flatnonzero(self.folds == fold)
@@ -183,5 +183,5 @@ class CellOracle:
             closest = min(closest, np.abs(decisions).min())
             winners = [one_vs_one_winner(row, len(self.classes)) for row in decisions]
             wrong = self.classes[winners] != self.codes[held]
-            errors.append(self.weights[held][wrong].sum() / self.weights[held].sum())
-        return float(np.mean(errors)), closest
+            errors += self.weights[held][wrong].tolist()
+        return math.fsum(errors) / math.fsum(self.weights.tolist()), closest

@@ -86,7 +86,7 @@ class FalkSVC(NeighborhoodClassifier):
     feature_names_in_ : array (n_features_in_,) of str, only of named columns
     n_cells_ : int. Centers.
     selected_ : dict or None. What "local" or "grid" chose: n_neighbors, C, gamma, percentile, and
-        the mean error of every candidate as nested lists (k, width from large to small, C).
+        the error of every candidate as nested lists (k, width from large to small, C).
     cover_ : dict. Rounds in which the centers were decided, and rows searched for it.
     stage_s_ : dict. Seconds of each stage that `fit` ran.
     fit_report_ : record array (n_cells_,). One row a center; ``n_read`` counts the leaves that its

@@ -15,7 +15,7 @@ from daskls.graph.compute import compute_each
 from daskls.graph.fit import FitResult
 from daskls.graph.identity import FitRequest
 from daskls.graph.joint import JointJob, Judged, Round, judge_group, solve_group
-from daskls.graph.joint_choice import COST_SHARES, count_clusters, edge_of, pick_cost, total
+from daskls.graph.joint_choice import COST_SHARES, count_clusters, edge_of, pick_cost
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
 from daskls.kernels.frame import Frame, find_frame
@@ -33,6 +33,7 @@ from daskls.records import (
 )
 from daskls.solvers.bias import BiasSearch, Evaluation
 from daskls.solvers.landmarks import draw_landmarks, find_components
+from daskls.solvers.sums import total
 from daskls.store.joint import (
     drop_phase,
     drop_states,

@@ -27,6 +27,7 @@ from daskls.graph.rows import BlockRows
 from daskls.neighbors.search import metric_of
 from daskls.plan import check_neighborhoods, group_open, plan_chunk
 from daskls.records import FloatArray, NeighborSpec, SolverSpec
+from daskls.solvers.sums import totals
 from daskls.store.centers import Centers
 from daskls.store.layout import Root
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
@@ -174,12 +175,11 @@ def _select(
 def _local_errors(
     begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
 ) -> FloatArray:
-    """Return the mean k'-internal error of every candidate around rows drawn by seed."""
+    """Return the k'-internal error of every candidate, over all rows drawn by seed."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
     places = _drawn_places(begun, neighbors.n_selected, handle)
-    errors: FloatArray = np.mean(
-        compute_each(judge_row, [(p, job) for p in places], client), axis=0
-    )
+    judged = totals(np.array(compute_each(judge_row, [(p, job) for p in places], client)))
+    errors: FloatArray = judged[..., 0] / judged[..., 1]
     return errors
 
 
@@ -194,7 +194,7 @@ def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[in
 
 
 def _best(errors: FloatArray, neighbors: NeighborSpec, spec: SolverSpec) -> dict[str, Any]:
-    """Return the candidates of the smallest mean error, and the errors of all.
+    """Return the candidates of the smallest error, and the errors of all.
 
     Ties go to the smallest k, then to the largest width, then to the smallest C.
     """

@@ -25,6 +25,7 @@ from daskls.partition.cover import Cover
 from daskls.plan import plan_chunk
 from daskls.records import FloatArray, IntArray, NeighborSpec, SolverSpec
 from daskls.solvers.neighborhood import candidate_models
+from daskls.solvers.sums import total, totals
 from daskls.store.exchange import Rows
 
 __all__ = ["global_errors"]
@@ -54,14 +55,11 @@ def global_errors(
             'cross-validated; fit on more rows, or without selection="grid".'
         )
     check_client(len(numbers))
-    totals = np.sum(
-        [
-            _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client)
-            for fold in used
-        ],
-        axis=0,
-    )
-    errors: FloatArray = totals[..., 0] / totals[..., 1]
+    by_fold = [
+        _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client) for fold in used
+    ]
+    judged = totals(np.array(by_fold))
+    errors: FloatArray = judged[..., 0] / judged[..., 1]
     return errors
 
 
@@ -110,9 +108,8 @@ def _judge(
     queries = np.split(held_out[order], starts[1:])
     parts = np.array_split(np.arange(len(places)), min(TASKS_PER_SLOT * n_slots, len(places)))
     tasks = [(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
-    # Center by center in one order: a sum's bits depend on it, and tasks on the slots.
-    totals: FloatArray = np.sum(np.concatenate(compute_each(judge_centers, tasks, client)), axis=0)
-    return totals
+    # Added up center by center: how tasks share them depends on the slots.
+    return totals(np.concatenate(compute_each(judge_centers, tasks, client)))
 
 
 @undisturbed
@@ -127,7 +124,7 @@ def judge_centers(
     n_gammas = job.spec.n_gammas
     if job.neighbors.percentiles is not None:
         n_gammas = len(job.neighbors.percentiles)
-    totals = np.zeros((len(places), n_gammas, job.spec.n_costs, 2))
+    counted = np.zeros((len(places), n_gammas, job.spec.n_costs, 2))
     number = 0
     with one_blas_thread():
         for found, rows in gather_neighborhoods(reader, places, job):
@@ -135,10 +132,10 @@ def judge_centers(
                 asked = reader.read_places(queries[number])
                 own = Rows(rows.X[i], rows.codes[i], rows.weights[i], rows.numbers[i])
                 seed = (job.seed, int(found.numbers[i, 0]), 8)
-                counted = _judge_center(own, asked, job, n_classes, seed)
-                totals[number] = counted.reshape(totals.shape[1:])
+                own_counts = _judge_center(own, asked, job, n_classes, seed)
+                counted[number] = own_counts.reshape(counted.shape[1:])
                 number += 1
-    return totals
+    return counted
 
 
 def _judge_center(
@@ -154,9 +151,9 @@ def _judge_center(
         seed,
         at_origin=job.spec.kernel == "poly",
     )
-    weight = asked.weights.sum()
+    weight = total(asked.weights)
     found = []
     for model in models:
         labels = labels_of(model_scores(model, asked.X, n_classes), np.arange(n_classes))
-        found.append((asked.weights[labels != asked.codes].sum(), weight))
+        found.append((total(asked.weights[labels != asked.codes]), weight))
     return np.array(found)

@@ -1,11 +1,8 @@
 """What a fit of L3-SVMs settles for itself: how many clusters, which candidates of C, which C."""
 
-import math
 from collections.abc import Sequence
 
-import numpy as np
-
-from daskls.records import FloatArray, IntArray
+from daskls.records import IntArray
 
 __all__ = ["COST_SHARES", "MOST_CLUSTERS", "count_clusters", "edge_of", "pick_cost"]
 
@@ -57,8 +54,3 @@ def pick_cost(errors: Sequence[float], unsolved: IntArray, told: IntArray) -> in
 def edge_of(C: float, candidates: Sequence[float]) -> str:
     """Say whether the choice lies on the edge of its candidates."""
     return "C" if len(candidates) > 2 and C in (min(candidates), max(candidates)) else ""
-
-
-def total(weights: FloatArray) -> float:
-    """Return the sum of all values, rounded once."""
-    return math.fsum(np.ravel(weights).tolist())

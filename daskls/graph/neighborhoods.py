@@ -118,9 +118,9 @@ def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = N
 
 @undisturbed
 def judge_row(place: int, job: NeighborJob) -> FloatArray:
-    """Return the k'-internal errors around one row: float64 (n_k, n_gammas, n_costs).
+    """Return the k'-internal errors around one row, as of `grid_errors`, for every k.
 
-    One search serves all candidates of k.
+    Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.
     """
     reader = job.handle.open()
     with one_blas_thread():

@@ -20,6 +20,7 @@ from daskls.solvers.path import Counts, WidthPath
 from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import CellData, Choice, Search, kernel_of, refit_cell
+from daskls.solvers.sums import total
 
 __all__ = [
     "candidate_models",
@@ -133,7 +134,7 @@ def grid_errors(
     *,
     at_origin: bool = False,
 ) -> FloatArray:
-    """Return the k'-internal cross-validation error of every candidate.
+    """Return what every candidate decides wrongly in k'-internal cross-validation.
 
     Parameters
     ----------
@@ -148,15 +149,15 @@ def grid_errors(
 
     Returns
     -------
-    errors : float64 array, shape (n_gammas, n_costs), widest first, smallest C first. Means over
-        the folds; 0 where all rows have one class.
+    errors : float64 array, shape (n_gammas, n_costs, 2), widest first, smallest C first. Weight of
+        the inner rows decided wrongly, 0 where all rows have one class; weight of all inner rows.
     """
     own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
     if _is_trivial(own):
         wrong = own.present != np.bincount(own.present, weights).argmax()
-        error = np.average(wrong[:n_inner], weights=weights[:n_inner])
+        error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
         n_gammas = len(percentiles) if percentiles is not None else len(spec.gamma or (1.0,))
-        return np.full((n_gammas, len(spec.C or ())), error)
+        return np.full((n_gammas, len(spec.C or ()), 2), error)
     order, cell = own.data(_inner_folds(own, n_inner, seed))
     return _errors(cell, spec, _grid(own, order, cell, percentiles, seed))
 
@@ -164,9 +165,10 @@ def grid_errors(
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
     search = Search(cell, spec, grid)
     search.run()
+    race, held_out = search.race, search.race.held_out_weight
     return np.array(
         [
-            [search.race.mean_error(g, i) for i in range(len(grid.costs))]
+            [(race.wrong_weight(g, i), held_out) for i in range(len(grid.costs))]
             for g in range(len(grid.gammas))
         ]
     )

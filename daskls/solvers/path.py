@@ -12,6 +12,7 @@ from daskls.kernels.start import set_start
 from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
 from daskls.records import FloatArray, IntArray, SolverSpec
 from daskls.solvers.race import is_beaten
+from daskls.solvers.sums import total
 
 __all__ = ["Counts", "Line", "Solutions", "WidthPath", "max_steps"]
 
@@ -166,10 +167,11 @@ class WidthPath:
             values = self.signs[held_out] - grad[held_out] + np.float32(offsets[i])
             decisions[i, held_out] = values
             if doubt:
-                wrong = self.weights[held_out] * ((values > 0) != (self.signs[held_out] > 0))
+                is_wrong = (values > 0) != (self.signs[held_out] > 0)
+                wrong = self.weights[held_out].astype(np.float64) * is_wrong
                 if best is not None and is_beaten(wrong, best, doubt):
                     return i, Line(tuple(places[:i]), betas[:i], offsets[:i])
-                best = wrong if best is None or wrong.sum() < best.sum() else best
+                best = wrong if best is None or total(wrong) < total(best) else best
         return len(places), Line(tuple(places), betas, offsets)
 
     def _ascend(

@@ -11,6 +11,7 @@ Source: Maron, Moore, Hoeffding races, NIPS 1993 (the idea); McNemar 1947 (the t
 import numpy as np
 
 from daskls.records import FloatArray, IntArray
+from daskls.solvers.sums import total
 
 __all__ = ["Race", "is_beaten"]
 
@@ -83,17 +84,16 @@ class Race:
     def drop_beaten(self) -> None:
         """Put out whoever is beaten by the best of those still in, all on the same rows."""
         alive = {place: self._wrong[place] for place in zip(*self._alive.nonzero(), strict=True)}
-        best = min(alive.values(), key=np.sum)
+        best = min(alive.values(), key=total)
         for place, own in alive.items():
             self._alive[place] = not is_beaten(own, best)
         self.is_open = False
 
-    def mean_error(self, gamma: int, cost: int) -> float:
-        """Return the weighted error averaged over the folds that hold rows."""
-        own = self._wrong[gamma, cost]
-        errors = []
-        for fold in range(len(self._fold_ptr) - 1):
-            if self._holds_rows(fold):
-                rows = slice(self._fold_ptr[fold], self._fold_ptr[fold + 1])
-                errors.append(own[rows].sum() / self._weights[rows].sum())
-        return float(np.mean(errors))
+    def wrong_weight(self, gamma: int, cost: int) -> float:
+        """Return the weight of the held-out rows that a combination decides wrongly."""
+        return total(self._wrong[gamma, cost])
+
+    @property
+    def held_out_weight(self) -> float:
+        """The weight of all rows that are held out once."""
+        return total(self._weights[self._fold_ptr[0] : self._fold_ptr[-1]])

@@ -89,7 +89,7 @@ class Search:
         return [{} for _ in pairs_of(self.cell.n_classes)]
 
     def run(self, *, finish: bool = False) -> Choice:
-        """Train round by round; return the best combination.
+        """Train round by round; return the combination that decides the least weight wrongly.
 
         Parameters
         ----------
@@ -186,9 +186,9 @@ class Search:
     ) -> tuple[float, int, int] | None:
         """Return the best combination up to this gamma; forget the solutions of the others."""
         for i in self.race.costs_of(g):
-            error = self.race.mean_error(g, i)
-            if best is None or error < best[0]:
-                best = error, g, i
+            wrong = self.race.wrong_weight(g, i)
+            if best is None or wrong < best[0]:
+                best = wrong, g, i
         for gamma in range(g + 1):
             self._keep(gamma, {best[2]} if best and gamma == best[1] else set())
         return best
@@ -199,7 +199,7 @@ class Search:
             for fold in kept:
                 kept[fold] = kept[fold].only(places)
 
-    def _choice(self, error: float, g: int, i: int, K: FloatArray | None) -> Choice:
+    def _choice(self, wrong: float, g: int, i: int, K: FloatArray | None) -> Choice:
         """Average the fold models of the selected combination; finish them if there is a K."""
         betas: list[FloatArray] = []
         offsets = []
@@ -212,7 +212,7 @@ class Search:
         return Choice(
             kernel=kernel_of(self.spec, self.grid.gammas[g]),
             C=self.grid.costs[i],
-            error=error,
+            error=wrong / self.race.held_out_weight,
             coef=_coefficients(self.cell, betas),
             intercepts=np.array(offsets),
             counts=self.counts,
@@ -240,7 +240,7 @@ class Search:
 
 
 def search_grid(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
-    """Train the combinations on the folds; select by the validation error averaged over folds.
+    """Train the combinations on the folds; select by the weight of held-out rows decided wrongly.
 
     Parameters
     ----------

@@ -217,6 +217,22 @@ def test_ties_go_to_the_widest_kernel_and_then_to_the_smallest_C():
     np.testing.assert_allclose(own.report.C, costs[0])
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_choice_decides_fewest_rows_wrongly(seed):
+    """Folds of 16, 15 and 15 rows, and ties: neither fold sizes nor rounding may decide."""
+    X, codes = binary_cell(seed, m=46)
+    gammas, costs, options = (0.02, 0.1, 0.5, 2.0), (0.1, 1.0, 10.0), {"cv": 3, "tol": TIGHT}
+    wrong = {}
+    for gamma in gammas:
+        for C in costs:
+            error = fit(X, codes, gamma=(gamma,), C=(C,), **options).report.validation_error
+            wrong[gamma, C] = round(error * len(X))
+    model = fit(X, codes, gamma=gammas, C=costs, **options)
+    # Candidates come widest first, smallest C first; `min` takes the first of equal ones.
+    assert (model.report.gamma, model.report.C) == min(wrong, key=wrong.__getitem__)
+    assert model.report.validation_error == min(wrong.values()) / len(X)
+
+
 def test_edge_names_the_axes_chosen_at_their_ends():
     X, codes = binary_cell(0)
     inside = fit(X, codes, gamma=(1e-6, 1.0, 1e4), C=(1.0,), cv=3)

@@ -53,9 +53,11 @@ def fit(X, codes, weights=None, n_inner=None, percentiles=None, at_origin=False,
 def errors_of(X, codes, weights=None, n_inner=None, percentiles=None, at_origin=False, **options):
     weights = np.ones(len(X)) if weights is None else weights
     n_inner = len(X) // 2 if n_inner is None else n_inner
-    return grid_errors(
+    judged = grid_errors(
         X, codes, weights, n_inner, spec_of(**options), percentiles, SEED, at_origin=at_origin
     )
+    np.testing.assert_allclose(judged[..., 1], weights[:n_inner].sum(), rtol=1e-6)
+    return judged[..., 0] / judged[..., 1]
 
 
 def queries_around(X, n=20):
@@ -206,7 +208,7 @@ def errors_in_turn(X, codes, weights, n_inner, gammas, costs, cv=3, **parameters
     for g, i in np.ndindex(errors.shape):
         peer = SVC(C=costs[i], gamma=gammas[g], tol=1e-8, **parameters)
         peer.decision_function_shape = "ovo"
-        own = []
+        wrong = 0.0
         for fold in np.unique(folds[folds >= 0]):
             held, kept = folds == fold, folds != fold
             if len(np.unique(codes[kept])) == 1:
@@ -219,8 +221,8 @@ def errors_in_turn(X, codes, weights, n_inner, gammas, costs, cv=3, **parameters
                 peer.decision_function_shape = "ovo"
                 place = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
                 answered = peer.classes_[place]
-            own.append(np.average(answered != codes[held], weights=weights[held]))
-        errors[g, i] = np.mean(own)
+            wrong += weights[held][answered != codes[held]].sum()
+        errors[g, i] = wrong / weights[:n_inner].sum()
     return errors, closest
 
 

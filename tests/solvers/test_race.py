@@ -107,10 +107,22 @@ def test_a_line_ends_where_a_fold_has_worsened_beyond_doubt():
     assert counts.n_trained < 16
 
 
-def test_mean_error_weighs_rows_within_folds_and_folds_alike():
+def test_the_weight_decided_wrongly_is_summed_over_all_folds():
     race = Race(np.array([1.0, 3.0, 1.0, 1.0, 1.0]), np.array([0, 2, 5]), 1, 1, on=True)
     race.add(0, 0, (0, 1), np.array([False, True, True, False, False]))
-    assert race.mean_error(0, 0) == pytest.approx((3 / 4 + 1 / 3) / 2)
+    assert (race.wrong_weight(0, 0), race.held_out_weight) == (4.0, 7.0)
+    # Rows past the last fold are never held out.
+    partly = Race(np.ones(8), np.array([0, 2, 5]), 1, 1, on=True)
+    assert partly.held_out_weight == 5.0
+
+
+def test_equal_weights_decided_wrongly_are_equal_in_any_order():
+    weights = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
+    race = Race(weights, np.array([0, 3, 6]), 2, 1, on=True)
+    assert weights[:3].sum() != weights[3:].sum()
+    race.add(0, 0, (0, 1), np.arange(6) < 3)
+    race.add(1, 0, (0, 1), np.arange(6) >= 3)
+    assert race.wrong_weight(0, 0) == race.wrong_weight(1, 0)
 
 
 def noisy_cell(seed, m=600, noise=0.1):
