@@ -64,10 +64,10 @@ class FaultCampaign:
             "drawn uniformly over the length of an undisturbed run, half of the runs on workers "
             "that have not imported daskls yet. The classes are those of the disturbed run; "
             '"ours" is a client that the trial killed. Then the same is asked again, in the same '
-            "session or in a new process, and the last columns say whether its bits are those of "
-            f"an undisturbed run. Hung: {self.limit_s:g} s without progress; Dask's setting "
-            f"`daskls.patience` is {PATIENCE}.{skipped} "
-            f"Seed {self.seed}."
+            "session or in a new process (there too where the session's cluster is lost, and a "
+            "clear error said so), and the last columns say whether its bits are those of an "
+            f"undisturbed run. Hung: {self.limit_s:g} s without progress; Dask's setting "
+            f"`daskls.patience` is {PATIENCE}.{skipped} Seed {self.seed}."
         )
 
     def prepare(self, names=methods.NAMES):
@@ -306,6 +306,9 @@ class Trial:
             return None
         self._send(session)
         result, _ = session.result(self.campaign.limit_s, self.place)
+        if result.name == "ClusterError":
+            # It said what is wrong with the cluster: work goes on elsewhere.
+            return None
         return self._valued(result)
 
     def _again_here(self):
