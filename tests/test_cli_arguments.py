@@ -110,3 +110,21 @@ def test_the_demo_in_the_home_folder(tmp_path, monkeypatch, no_cluster):
     (tmp_path / "demo" / "train.zarr").mkdir(parents=True)
     message = f"{tmp_path}/demo/train.zarr' exists and is not a daskls data set"
     assert message in run("demo", "--output=~/demo", "--quiet", code=1).stderr
+
+
+@pytest.mark.parametrize("limit", ["10MiB", "200MiB"])
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_workers_too_small_to_begin_are_refused(command, limit, data, no_cluster, tmp_path):
+    if command == "predict":
+        run("fit", data, tmp_path / "m", *SMALL, *HERE)
+    arguments = [data] if command == "fit" else [tmp_path / "m", data]
+    found = run(command, *arguments, tmp_path / "out", "--memory-limit", limit, code=1)
+    assert f"memory limit of {limit[:-3]} MiB" in found.stderr
+    assert "give each worker 512 MiB or more" in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_scheduler_by_tls_without_settings_says_where_dask_takes_them_from(data, tmp_path):
+    found = run("fit", data, tmp_path / "m", "--scheduler", "tls://127.0.0.1:8786", code=2)
+    assert "distributed.comm.tls.ca-file" in found.stderr
+    assert "DASK_DISTRIBUTED__COMM__TLS__CA_FILE" in found.stderr

@@ -72,6 +72,13 @@ class Where:
                 f"--memory-limit {self.memory_limit!r} is no size; write it as 2GiB"
             ) from error
 
+    @property
+    def limit_nbytes(self) -> int | None:
+        """The bytes of ``memory_limit``; None where it is a share of the machine."""
+        from dask.utils import parse_bytes
+
+        return None if self.memory_limit == "auto" else int(parse_bytes(self.memory_limit))
+
 
 @contextmanager
 def open_client(where: Where) -> Iterator[Any]:
@@ -80,6 +87,8 @@ def open_client(where: Where) -> Iterator[Any]:
     Raises
     ------
     OSError : when the scheduler does not answer
+    MemoryPlanError : when workers would be too small
+    ParameterError : when the scheduler's address asks for TLS, for which Dask has no settings
     """
     where.check()
     if where.scheduler is None and where.workers == 0:
@@ -89,11 +98,14 @@ def open_client(where: Where) -> Iterator[Any]:
             yield None
         return
     from daskls.graph.client import connect, start_cluster
+    from daskls.graph.resources import check_limit
 
     if where.scheduler is not None:
         with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:
             yield client
         return
+    # A worker that is too small dies as it starts, again and again.
+    check_limit(where.limit_nbytes, "Each worker would have")
     with start_cluster(
         where.workers, where.threads_per_worker, where.memory_limit, where.dashboard
     ) as client:

@@ -1,6 +1,7 @@
 """What every fit begins with: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
 
 import hashlib
+import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import ParameterError
+from daskls.errors import ParameterError, StoreError
 from daskls.graph.blas import one_blas_thread, undisturbed
 from daskls.graph.identity import FitRequest, find_seed, open_root
 from daskls.graph.progress import StageClock
@@ -133,6 +134,7 @@ def regroup_all(
     clock: StageClock,
     client: Any = None,
     cut: Callable[[Beginning], Partition] | None = None,
+    n_copies: int = 0,
 ) -> tuple[Partition, Exchange, IntArray]:
     """Cut space and write every row to its leaf, as far as the store does not hold them yet.
 
@@ -143,6 +145,7 @@ def regroup_all(
     clock : StageClock
     client : distributed client, or None for the current scheduler
     cut : function that returns what rows are regrouped by; None: trees grown on the sample
+    n_copies : int. How many times the rows are written beside the exchange.
 
     Returns
     -------
@@ -153,6 +156,7 @@ def regroup_all(
     rows, scan = begun.rows, begun.scan
     partition = _partition(begun, cut or grow_trunks)
     exchange = _exchange(begun, partition)
+    _check_disk(begun, partition.n_partitions + n_copies, exchange)
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
         leaf_rows = regroup_rows(
             rows, scan, exchange, begun.class_weight, begun.root, begun.sample.checksum, client
@@ -160,6 +164,32 @@ def regroup_all(
     largest = int(leaf_rows.max())
     check(begun.sizes, scan.n_kept, largest, rows.block_rows, begun.resources, at="found")
     return partition, exchange, leaf_rows
+
+
+def _check_disk(begun: Beginning, n_copies: int, exchange: Exchange) -> None:
+    """Refuse to write what the store's disk has no room for.
+
+    Raises
+    ------
+    StoreError
+    """
+    store = begun.root.path
+    needed = n_copies * begun.scan.n_kept * begun.sizes.row_nbytes
+    # What an earlier fit has written of it takes no more room.
+    needed -= _folder_nbytes(Path(exchange.path)) + _folder_nbytes(store / "rows")
+    free = shutil.disk_usage(store).free
+    if needed > free:
+        raise StoreError(
+            f"Regrouping {begun.scan.n_kept} rows writes {needed >> 20} MiB more to {store} "
+            f"({n_copies} x {begun.sizes.row_nbytes} bytes a row), but {free >> 20} MiB are free "
+            "there. Free some space, or give store= (for temporary stores: Dask's "
+            "temporary-directory) on a larger disk."
+        )
+
+
+def _folder_nbytes(folder: Path) -> int:
+    """Return the bytes of a folder's files; 0 where there is none."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def resolved_spec(begun: Beginning) -> SolverSpec:

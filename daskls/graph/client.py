@@ -104,10 +104,21 @@ def connect(address: str, timeout_s: float) -> Iterator[Any]:
     Raises
     ------
     OSError : when the scheduler does not answer
+    ParameterError : when the address asks for TLS, for which Dask has no settings
     """
     import distributed
 
     quiet_logs()
+    if address.startswith("tls://") and not distributed.Security().get_connection_args(
+        "client"
+    ).get("ssl_context"):
+        raise ParameterError(
+            f"The scheduler {address} asks for TLS, but Dask has no certificates. It takes them "
+            "from its configuration: distributed.comm.tls.ca-file, .client.cert and .client.key "
+            "(in a file in ~/.config/dask, or in the environment as "
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__TLS__CLIENT__CERT and "
+            "...__TLS__CLIENT__KEY)."
+        )
     with distributed.Client(address, timeout=timeout_s) as client:
         yield client
 

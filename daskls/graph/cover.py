@@ -30,7 +30,9 @@ __all__ = [
 # What the client holds for each row while it decides: its place in the order, its center, the rank
 # and the center's number; and the sort of the order.
 NBYTES_A_ROW = 44
-SEARCHES_PER_SLOT = 3
+# A round is searched in so many tasks, each of so many rows at the least.
+N_SEARCHES = 64
+MIN_SEARCHED = 256
 # Places that travel to the client in one round.
 ROUND_PLACES = 1 << 22
 
@@ -51,12 +53,11 @@ def search_places(
     n_neighbors: int,
     handle: RowsHandle,
     metric: KernelSpec,
-    n_slots: int,
     client: Any = None,
 ) -> IntArray:
     """Return the lists of the rows at some places, in their order; a task a run of near places."""
     order = np.argsort(places, kind="stable")
-    parts = np.array_split(order, min(max(SEARCHES_PER_SLOT * n_slots, 1), len(places)))
+    parts = np.array_split(order, min(-(-len(places) // MIN_SEARCHED), N_SEARCHES))
     own = [(places[part], n_neighbors, handle, metric) for part in parts]
     lists = compute_each(search_block, own, client)
     found = np.empty((len(places), n_neighbors), lists[0].dtype)
@@ -82,7 +83,7 @@ def choose_centers(
     numbers = reader.read_numbers()
     cover = Cover(center_order(begun, numbers, n_assigned), n_assigned)
     with clock.stage("cover", reader.n_rows, _covered(cover)):
-        run_cover(cover, numbers, handle, metric, begun.resources.n_slots, client)
+        run_cover(cover, numbers, handle, metric, client)
     owner = cover.resolved_owner()
     return write_centers(begun.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
 
@@ -114,13 +115,12 @@ def run_cover(
     numbers: IntArray,
     handle: RowsHandle,
     metric: KernelSpec,
-    n_slots: int,
     client: Any = None,
 ) -> None:
     """Decide all centers, round by round."""
     most = max(ROUND_PLACES // cover.n_assigned, 1)
     while len(places := cover.next_round()[:most]):
-        lists = search_places(places, cover.n_assigned, handle, metric, n_slots, client)
+        lists = search_places(places, cover.n_assigned, handle, metric, client)
         cover.take_round(places, numbers[places], lists)
 
 

@@ -25,7 +25,7 @@ from daskls.graph.neighborhoods import (
 from daskls.graph.progress import Progress, StageClock
 from daskls.graph.rows import BlockRows
 from daskls.neighbors.search import metric_of
-from daskls.plan import check_neighborhoods, group_open, plan_chunk
+from daskls.plan import bundle_cost, check_neighborhoods, group_open, plan_chunk
 from daskls.records import FloatArray, NeighborSpec, SolverSpec
 from daskls.solvers.sums import totals
 from daskls.store.centers import Centers
@@ -35,7 +35,6 @@ from daskls.store.reader import write_center_index, write_row_index
 
 __all__ = ["run_neighbor_fit"]
 
-BUNDLES_PER_SLOT = 16
 # Chunks of neighborhoods in a bundle, at the most: as `memory.neighborhood_nbytes` has it.
 MAX_CHUNKS = 4
 
@@ -82,7 +81,7 @@ def run_neighbor_fit(
         return FitResult(begun.fingerprint, clock.seconds)
     neighbors = _capped(neighbors, begun.scan.n_kept)
     if not has_rows(begun):
-        _, exchange, leaf_rows = regroup_all(begun, check, clock, client)
+        _, exchange, leaf_rows = regroup_all(begun, check, clock, client, n_copies=1)
         gather_rows(begun, exchange, leaf_rows, clock, client)
     if neighbors.name == "falk":
         _fit_centers(begun, neighbors, clock, client)
@@ -117,7 +116,7 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     own = replace(neighbors, percentiles=chosen.percentiles)
     chunk = _chunk(begun, k)
     job = NeighborJob(handle, chosen.spec, own, k, begun.seed, chunk)
-    bundles = _bundles(begun, centers, chunk)
+    bundles = _bundles(begun, centers, chunk, k)
     with clock.stage("train", len(centers.places), _finished(root)):
         train_centers(bundles, job, client)
     tiles = find_tiles(root.path, len(centers.places))
@@ -132,10 +131,14 @@ def _chunk(begun: Beginning, n_neighbors: int) -> int:
     return plan_chunk(begun.sizes, n_neighbors, begun.sampling.leaf_rows, begun.resources)
 
 
-def _bundles(begun: Beginning, centers: Centers, chunk: int) -> list[CenterBundle]:
+def _bundles(
+    begun: Beginning, centers: Centers, chunk: int, n_neighbors: int
+) -> list[CenterBundle]:
     """Cut the centers that are not trained into runs of near centers."""
     done = done_mask(begun.root.path, len(centers.places))
-    share = -(-done.count(False) // (BUNDLES_PER_SLOT * begun.resources.n_slots))
+    # Training a neighborhood costs the square of its rows.
+    cost = float(n_neighbors) ** 2
+    share = int(bundle_cost(len(done) * cost) / cost)
     # Models of a bundle are held until they are written.
     size = max(min(share, MAX_CHUNKS * chunk), 1)
     places = centers.places.tolist()

@@ -61,7 +61,7 @@ def run_sampling_fit(
         # Workers may have loaded the SVC in an earlier fit.
         lighter = replace(begun, resources=beside_svc(begun.resources))
         if not has_rows(begun):
-            _, exchange, leaf_rows = regroup_all(begun, check, clock, client)
+            _, exchange, leaf_rows = regroup_all(begun, check, clock, client, n_copies=1)
             gather_rows(lighter, exchange, leaf_rows, clock, client)
         search = SEARCHES[sampling.name](lighter, sampling, clock, client)
         search.draw()

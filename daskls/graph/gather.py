@@ -33,7 +33,8 @@ __all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows",
 
 # Leaves are gathered until a task holds about this much.
 BUNDLE_NBYTES = 32 << 20
-GATHERS_PER_SLOT = 4
+# Rows are gathered in so many tasks, whatever slots there are: workers may join.
+N_GATHERS = 64
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def gather_rows(
 
 def _bundles(begun: Beginning, leaf_rows: IntArray) -> list[tuple[int, int]]:
     """Group neighboring leaves that are not done, of about equal rows a task."""
-    share = int(leaf_rows.sum()) // (GATHERS_PER_SLOT * begun.resources.n_slots)
+    share = int(leaf_rows.sum()) // N_GATHERS
     most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // begun.sizes.row_nbytes
     done = done_mask(begun.root.path, len(leaf_rows), "rows")
     return group_open(leaf_rows.tolist(), done, min(share, most))

@@ -30,7 +30,7 @@ from daskls.store.exchange import Rows
 
 __all__ = ["global_errors"]
 
-TASKS_PER_SLOT = 8
+N_TASKS = 64
 
 
 def global_errors(
@@ -75,9 +75,9 @@ def _fold_errors(
 ) -> FloatArray:
     """Return (wrong weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
     training = replace(handle, fold=(begun.seed, spec.cv, fold))
-    metric, n_slots = metric_of(spec), begun.resources.n_slots
+    metric = metric_of(spec)
     held_out = np.flatnonzero(folds == fold)
-    nearest = search_places(held_out, 1, training, metric, n_slots, client)[:, 0]
+    nearest = search_places(held_out, 1, training, metric, client)[:, 0]
     n_training = int((folds != fold).sum())
     found = []
     for candidate in neighbors.n_neighbors:
@@ -85,12 +85,12 @@ def _fold_errors(
         inner = min(neighbors.inner(candidate), k)
         order = center_order(begun, numbers, inner)
         cover = Cover(order[folds[order] != fold], inner, len(numbers))
-        run_cover(cover, numbers, training, metric, n_slots, client)
+        run_cover(cover, numbers, training, metric, client)
         centers = np.array(cover.centers)
         of_center = centers[cover.resolved_owner()[nearest]]
         chunk = plan_chunk(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
         job = NeighborJob(training, spec, neighbors, k, begun.seed, chunk)
-        found.append(_judge(of_center, held_out, job, len(begun.scan.labels), n_slots, client))
+        found.append(_judge(of_center, held_out, job, len(begun.scan.labels), client))
     return np.array(found)
 
 
@@ -99,14 +99,13 @@ def _judge(
     held_out: IntArray,
     job: NeighborJob,
     n_classes: int,
-    n_slots: int,
     client: Any,
 ) -> FloatArray:
     """Train the candidates around the centers that held-out rows have; add up their errors."""
     order = np.argsort(centers, kind="stable")
     places, starts = np.unique(centers[order], return_index=True)
     queries = np.split(held_out[order], starts[1:])
-    parts = np.array_split(np.arange(len(places)), min(TASKS_PER_SLOT * n_slots, len(places)))
+    parts = np.array_split(np.arange(len(places)), min(N_TASKS, len(places)))
     tasks = [(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
     # Added up center by center: how tasks share them depends on the slots.
     return totals(np.concatenate(compute_each(judge_centers, tasks, client)))

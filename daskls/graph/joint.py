@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from daskls.graph.gather import folds_of
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
 from daskls.records import FloatArray, IntArray, VoronoiCells
+from daskls.store.caches import kept
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.joint import (
     CellStates,
@@ -86,7 +86,7 @@ def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, FloatArray,
     return _load_landmarks(root, fingerprint, root_stamp(root))
 
 
-@lru_cache(maxsize=4)
+@kept(maxsize=4)
 def _load_landmarks(
     root: str, fingerprint: str, stamp: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray, float | None]:

@@ -1,22 +1,33 @@
 """Whether a cluster still works on what was asked of it, and what to say when it does not."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask
 from dask.utils import parse_timedelta
 
 from daskls.errors import ClusterError
+from daskls.graph.held import give_back
 
-__all__ = ["Patience", "ask_scheduler", "cluster_error", "is_loss", "losses_told", "patience_s"]
+__all__ = [
+    "Patience",
+    "ask_scheduler",
+    "cluster_error",
+    "is_loss",
+    "losses_told",
+    "patience_s",
+    "tell_workers",
+]
 
 # Seconds without a result after which the scheduler is asked how its workers are, and again.
 LOOK_S = 1.0
 # Seconds that it has for its answer.
 ANSWER_S = 10.0
+# Seconds that workers have to do what they are told.
+TOLD_S = 5.0
 KEPT = "Finished tasks are kept: call it again, with the same store= if it is a fit."
 
 
@@ -110,7 +121,13 @@ class Patience:
         running = [w for w, at in workers.items() if at["status"] == "running"]
         heard = [w for w in running if self._seen[w] != before.get(w)]
         self._found = _describe(workers, running, heard)
-        return any(set(processing.get(w, ())) - {self._own} for w in heard)
+        if any(set(processing.get(w, ())) - {self._own} for w in heard):
+            return True
+        paused = [w for w, at in workers.items() if at["status"] == "paused"]
+        if paused:
+            # What they keep for tasks that may not come may be what pauses them.
+            tell_workers(self.client, give_back, paused)
+        return False
 
 
 def ask_scheduler(client: Any, timeout_s: float = ANSWER_S) -> Any:
@@ -120,6 +137,12 @@ def ask_scheduler(client: Any, timeout_s: float = ANSWER_S) -> Any:
     except (OSError, TimeoutError, RuntimeError, AttributeError):
         # A client that closes at this moment has no scheduler, then no loop.
         return None
+
+
+def tell_workers(client: Any, what: Callable[[], Any], workers: list[str] | None = None) -> None:
+    """Call a function in workers, in all if none are named; whoever does not answer is left out."""
+    with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
+        client.run(what, workers=workers, on_error="ignore", callback_timeout=TOLD_S)
 
 
 async def look(client: Any) -> tuple[dict[str, Any], dict[str, Any]]:

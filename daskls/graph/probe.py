@@ -13,7 +13,10 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.graph.client import current_client
-from daskls.graph.workers import ask_workers, find_running
+from daskls.graph.held import give_back
+from daskls.graph.patience import tell_workers
+from daskls.graph.resources import check_limit
+from daskls.graph.workers import ask_workers, find_running, wait_for_worker
 from daskls.store.arrays import find_array, shared_path
 from daskls.store.files import disk_errors
 
@@ -127,6 +130,7 @@ def shared_with_workers(
     Raises
     ------
     StoreError : when a worker does not see them
+    MemoryPlanError : when a worker is too small to load what tasks need
     """
     client = current_client(client)
     with disk_errors(store):
@@ -141,10 +145,14 @@ def shared_with_workers(
     sight = Sight(marks, client)
     token = _sight.set(sight)
     try:
+        # First, as to load daskls for an answer would kill a worker that is too small.
+        for address, worker in wait_for_worker(client).items():
+            check_limit(worker["memory_limit"], f"The worker {address} has")
         blind = sight.look()
         if blind:
             raise sight.error(blind)
         yield
+        tell_workers(client, give_back)
     finally:
         _sight.reset(token)
         # A store that was removed meanwhile has no probe either.

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from daskls.graph.rows import BlockRows
 from daskls.graph.scan import LabelScan, block_checksum, take_kept
 from daskls.partition.assign import assign_rows
 from daskls.records import FloatArray, IntArray, Partition
+from daskls.store.caches import kept
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import Root, read_partition, root_stamp
 
@@ -34,7 +34,7 @@ def load_partition(root: str, fingerprint: str) -> Partition:
     return _load_partition(root, fingerprint, root_stamp(root))
 
 
-@lru_cache(maxsize=4)
+@kept(maxsize=4)
 def _load_partition(root: str, fingerprint: str, stamp: tuple[int, int]) -> Partition:
     """Read the partition; the stamp keeps that of a replaced store from being used again."""
     opened = Root.open(Path(root))

@@ -29,7 +29,8 @@ from daskls.store.parts import kind_path, read_part, write_part
 
 __all__ = ["Search", "Step", "errors_of", "stalls"]
 
-TASKS_PER_SLOT = 4
+# What a stage does is cut into so many tasks, whatever slots there are: workers may join.
+N_TASKS = 32
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Search:
 
     def share_of(self, cost: float) -> float:
         """Return what one task takes on of a cost."""
-        return math.ceil(cost / (TASKS_PER_SLOT * self.begun.resources.n_slots))
+        return math.ceil(cost / N_TASKS)
 
     def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
         """Return the parts of a kind that hold n items, in order."""

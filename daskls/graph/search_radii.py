@@ -18,7 +18,7 @@ from daskls.graph.balls import (
 )
 from daskls.graph.compute import compute_each
 from daskls.graph.sampling import SAMPLES, SUPPORT, TrainJob, fit_subsamples
-from daskls.graph.search import Search, Step, errors_of, stalls
+from daskls.graph.search import N_TASKS, Search, Step, errors_of, stalls
 from daskls.plan import most_pairs
 from daskls.records import FloatArray, IntArray
 from daskls.store.parts import has_part, read_part, write_part
@@ -78,7 +78,7 @@ class RadiusSearch(Search):
         if not has_part(self.root, RADII, 0, 0):
             m = len(read_part(self.root, INITIAL, 0, 0, ("numbers",))["numbers"])
             k = min(max(int(np.log(m)), 1), m - 1)
-            ends = np.linspace(0, m, min(self.begun.resources.n_slots, -(-m // 512)) + 1)
+            ends = np.linspace(0, m, min(N_TASKS, -(-m // 512)) + 1)
             parts = list(pairwise(ends.astype(int).tolist()))
             found = compute_each(
                 measure_radii, [(part, k, self.job) for part in parts], self.client

@@ -1,7 +1,5 @@
 """Which cells answer each query: one a partition, or the models of one or several centers."""
 
-from functools import lru_cache
-
 import numpy as np
 
 from daskls.errors import StoreError
@@ -9,6 +7,7 @@ from daskls.neighbors.regions import measure_regions
 from daskls.neighbors.search import find_nearest, metric_of
 from daskls.partition.tree import route_rows
 from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.store.caches import kept
 from daskls.store.centers import Centers, read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
@@ -82,7 +81,7 @@ def _nearest_centers(reader: ModelReader, X: FloatArray, n_centers: int) -> IntA
     return cells
 
 
-@lru_cache(maxsize=8)
+@kept(maxsize=8)
 def _centers_of(reader: ModelReader) -> Centers:
     """Return a model's centers, kept open with it."""
     centers = read_centers(Root.open(reader.path))
@@ -91,7 +90,7 @@ def _centers_of(reader: ModelReader) -> Centers:
     return centers
 
 
-@lru_cache(maxsize=8)
+@kept(maxsize=8)
 def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, IntArray]:
     """Return the centers as a leaf that searches can read, and which center each row of it is."""
     return one_leaf(*reader.centers)

@@ -11,6 +11,7 @@ __all__ = [
     "Plan",
     "Resources",
     "SamplePlan",
+    "bundle_cost",
     "group_open",
     "plan_bundles",
     "plan_sample",
@@ -30,22 +31,32 @@ SAMPLED_PER_LEAF = 256
 # Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are exact.
 MIN_SAMPLE = 1 << 16
 MIN_SAMPLE_NBYTES = 64 << 20
-# So many bundles keep a slot busy to the end; but a bundle costs about a tenth of a second
-# whatever it holds: small work is cut into fewer, of this cost (rows^2) at least: about a second.
-BUNDLES_PER_SLOT = 16
-FEW_BUNDLES_PER_SLOT = 4
-MIN_BUNDLE_COST = 1e7
+# Work is cut into so many bundles, whatever slots there are: workers may join. But a bundle has a
+# cost of its own, some 20 ms: small work is cut into fewer, of this cost (rows^2, some tenths of a
+# second) at least, and large work into more, so that many workers end together.
+N_BUNDLES = 64
+MIN_BUNDLE_COST = 2e6
+MAX_BUNDLE_COST = 3e7
 
 
 @dataclass(frozen=True)
 class Resources:
     """What the current scheduler offers.
 
-    ``n_slots`` tasks run at once, each with ``task_nbytes`` of memory.
+    ``n_slots`` tasks run at once, each with ``task_nbytes`` of memory. ``held`` says what workers
+    hold from before, where that is much; ``has_svc`` whether scikit-learn's SVC is part of it.
     """
 
     n_slots: int
     task_nbytes: int
+    held: str = ""
+    has_svc: bool = False
+
+    @property
+    def more(self) -> str:
+        """What always helps where a task has too little memory."""
+        remedy = "give each worker more memory or fewer threads."
+        return f"{remedy} {self.held}" if self.held else remedy
 
 
 @dataclass(frozen=True)
@@ -105,12 +116,11 @@ def plan_bundles(
 
     Returns
     -------
-    plan : Plan. Enough bundles that all slots end together, each within a task's memory: it
-        holds one leaf at a time, and the models of its leaves until they are written.
+    plan : Plan. Bundles as the work asks for, each within a task's memory: it holds one leaf at
+        a time, and the models of its leaves until they are written.
     """
     costs = [_cost(rows, sizes.cell_size) for rows in leaf_rows]
-    open_cost = sum(cost for cost, is_done in zip(costs, done, strict=True) if not is_done)
-    target = _target_cost(open_cost / resources.n_slots)
+    target = bundle_cost(sum(costs))
     bundles: list[Bundle] = []
     start: int | None = None
     for leaf in range(len(leaf_rows)):
@@ -149,9 +159,13 @@ def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> li
     return groups
 
 
-def _target_cost(slot_cost: float) -> float:
-    """Return the cost that a bundle aims at, from the cost of the work of one slot."""
-    return max(slot_cost / BUNDLES_PER_SLOT, min(MIN_BUNDLE_COST, slot_cost / FEW_BUNDLES_PER_SLOT))
+def bundle_cost(cost: float) -> float:
+    """Return the cost (rows^2) that a bundle aims at, from that of all the work.
+
+    >>> [round(cost / bundle_cost(cost)) for cost in (1e6, 1e8, 1e9, 1e11)]
+    [0, 50, 64, 3333]
+    """
+    return min(max(cost / N_BUNDLES, MIN_BUNDLE_COST), MAX_BUNDLE_COST)
 
 
 def _cost(n_rows: int, cell_size: int) -> float:

@@ -93,8 +93,8 @@ def check_memory(
         raise MemoryPlanError(
             f"The largest cell group ({leaf_rows} rows {at}, cells of up to {sizes.cell_size}) "
             f"needs {_mib(leaf)} but a task may use {_mib(resources.task_nbytes)}; "
-            f"lower cell_size{_remedy(sizes, n_rows, leaf_rows, resources)}, or give each worker "
-            "more memory or fewer threads."
+            f"lower cell_size{_remedy(sizes, n_rows, leaf_rows, resources)}, or "
+            f"{resources.more}"
         )
 
 
@@ -139,8 +139,8 @@ def check_chunks(
             fitting //= 2
         raise MemoryPlanError(
             f"A chunk of {size} rows x {sizes.n_features} features needs {_mib(needed)} but a task "
-            f"may use {_mib(resources.task_nbytes)}; lower chunk_size to about {fitting}, or give "
-            "each worker more memory or fewer threads."
+            f"may use {_mib(resources.task_nbytes)}; lower chunk_size to about {fitting}, or "
+            f"{resources.more}"
         )
 
 
@@ -171,8 +171,7 @@ def check_landmarks(
         raise MemoryPlanError(
             f"The largest cell ({rows} rows {at}, {n_landmarks} landmarks, {n_problems} problems) "
             f"needs {_mib(needed)} but a task may use {_mib(resources.task_nbytes)}; raise "
-            "n_cells, lower n_landmarks, give fewer values of C, or give each worker more memory "
-            "or fewer threads."
+            f"n_cells, lower n_landmarks, give fewer values of C, or {resources.more}"
         )
 
 
@@ -195,7 +194,7 @@ def check_neighborhoods(
     """
     _check_block(sizes, block_rows, resources)
     usable = _usable(resources)
-    _check_gather(sizes, leaf_rows, usable, at)
+    _check_gather(sizes, leaf_rows, resources, at)
     needed = neighborhood_nbytes(sizes, n_neighbors, leaf_rows, 1)
     if needed > usable:
         k = n_neighbors
@@ -204,7 +203,7 @@ def check_neighborhoods(
         raise MemoryPlanError(
             f"A neighborhood of {n_neighbors} rows x {sizes.n_features} features needs "
             f"{_mib(needed)} but a task may use {_mib(usable)} for it; lower n_neighbors to about "
-            f"{k}, or give each worker more memory or fewer threads."
+            f"{k}, or {resources.more}"
         )
 
 
@@ -236,8 +235,7 @@ def check_sampling(
             f"row(s), but an SVM needs 2 at least; {_larger_subsamples(draws, fraction)}."
         )
     _check_block(sizes, block_rows, resources)
-    usable = _usable(resources)
-    _check_gather(sizes, leaf_rows, usable, at)
+    _check_gather(sizes, leaf_rows, resources, at)
     split = "raise n_subsamples or " if sampling.name == "local-sampling" else ""
     check_trained(
         sizes,
@@ -254,7 +252,7 @@ def check_sampling(
     found, queries = min(sampling.n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
     needed, least = (search_nbytes(sizes, queries, k + 1, leaf_rows) for k in (found, 1))
     what = f"Searching {found} neighbors of {queries} support rows"
-    _check_usable(what, needed, usable, f"lower n_neighbors below {found}", least)
+    _check_usable(what, needed, resources, f"lower n_neighbors below {found}", least)
 
 
 def most_pairs(
@@ -271,17 +269,20 @@ def most_pairs(
     usable = _usable(resources)
     needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
     what = f"Drawing around up to {n_balls} support rows"
-    _check_usable(what, needed, usable, f"lower sample_fraction below {fraction:g}", least)
+    _check_usable(what, needed, resources, f"lower sample_fraction below {fraction:g}", least)
     return pairs_within(sizes, n_balls, leaf_rows, usable)
 
 
-def _check_usable(what: str, needed: int, usable: int, remedy: str, least: int = 0) -> None:
+def _check_usable(
+    what: str, needed: int, resources: Resources, remedy: str, least: int = 0
+) -> None:
     """Refuse what needs more than a task may use; the remedy helps if it comes to ``least``."""
+    usable = _usable(resources)
     if needed > usable:
         remedy = f"{remedy}, or " if least <= usable else ""
         raise MemoryPlanError(
-            f"{what} needs {_mib(needed)} but a task may use {_mib(usable)} for it; {remedy}give "
-            "each worker more memory or fewer threads."
+            f"{what} needs {_mib(needed)} but a task may use {_mib(usable)} for it; {remedy}"
+            f"{resources.more}"
         )
 
 
@@ -318,7 +319,7 @@ def check_trained(
     MemoryPlanError : with the remedy
     """
     what = f"{what} of {n_rows} rows x {sizes.n_features} features"
-    _check_usable(what, sample_nbytes(sizes, n_rows), _usable(resources), remedy)
+    _check_usable(what, sample_nbytes(sizes, n_rows), resources, remedy)
 
 
 def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> None:
@@ -331,31 +332,32 @@ def _check_block(sizes: TaskSizes, block_rows: int, resources: Resources) -> Non
         raise MemoryPlanError(
             f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is made whole, which "
             f"needs {_mib(block)} but a task may use {_mib(resources.task_nbytes)}; store X "
-            f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or give each "
-            "worker more memory or fewer threads."
+            f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or "
+            f"{resources.more}"
         )
     if block > resources.task_nbytes:
         rows = largest_block(sizes, resources.task_nbytes)
         raise MemoryPlanError(
             f"A block of {block_rows} rows x {sizes.n_features} features needs {_mib(block)} but "
             f"a task may use {_mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
-            f"most {rows} rows, or give each worker more memory or fewer threads."
+            f"most {rows} rows, or {resources.more}"
         )
 
 
-def _check_gather(sizes: TaskSizes, leaf_rows: int, usable: int, at: str) -> None:
+def _check_gather(sizes: TaskSizes, leaf_rows: int, resources: Resources, at: str) -> None:
     """Refuse leaves that a task cannot gather."""
-    leaf = gather_nbytes(sizes, leaf_rows)
+    leaf, usable = gather_nbytes(sizes, leaf_rows), _usable(resources)
     if leaf > usable:
         raise MemoryPlanError(
             f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {_mib(leaf)} but a task may "
-            f"use {_mib(usable)} for it; give each worker more memory or fewer threads, or use "
-            "fewer features."
+            f"use {_mib(usable)} for it; use fewer features, or {resources.more}"
         )
 
 
 def beside_svc(resources: Resources) -> Resources:
     """Return what is left where tasks load scikit-learn's SVC: of little memory, half."""
+    if resources.has_svc:
+        return resources
     left = max(resources.task_nbytes - SVC_NBYTES, resources.task_nbytes // 2)
     return replace(resources, task_nbytes=left)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.store.caches import on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
 from daskls.store.exchange import Rows
 from daskls.store.files import replace_folder
@@ -284,6 +285,14 @@ class _Cache:
 
 _open: "OrderedDict[tuple[str, str, tuple[int, int]], LeafReader]" = OrderedDict()
 _open_lock = threading.Lock()
+
+
+def _close_leaves() -> None:
+    with _open_lock:
+        _open.clear()
+
+
+on_drop(_close_leaves)
 
 
 def open_leaves(path: str, fingerprint: str, cache_nbytes: int = CACHE_NBYTES) -> LeafReader:

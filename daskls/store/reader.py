@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.asked import asked_bundles
+from daskls.store.caches import kept
 from daskls.store.centers import read_centers
 from daskls.store.checks import check_tiles, spec_from_json
 from daskls.store.guard import damaged, malformed_is_damage
@@ -292,7 +293,7 @@ def open_model(path: str, fingerprint: str) -> ModelReader:
     return _open_model(path, fingerprint, root_stamp(path))
 
 
-@lru_cache(maxsize=8)
+@kept(maxsize=8)
 def _open_model(path: str, fingerprint: str, stamp: tuple[int, int]) -> ModelReader:
     """Return a reader; the stamp keeps one of replaced files from being used again."""
     reader = ModelReader(Path(path))

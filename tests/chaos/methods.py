@@ -73,7 +73,7 @@ def make(name, size, **params):
 
 def many_small_tasks():
     """Let few rows be many bundles, as many rows are; sizes only, in this process."""
-    few = ((bundles, "BUNDLES_PER_SLOT", 100), (bundles, "MIN_BUNDLE_COST", 0.0))
+    few = ((bundles, "N_BUNDLES", 10_000), (bundles, "MIN_BUNDLE_COST", 0.0))
     _set_sizes((gather, "BUNDLE_NBYTES", 1), *few)
 
 

@@ -113,8 +113,9 @@ def test_chunks_and_workers_leave_no_trace(two_workers, one_worker, set_block_nb
         client = None if where == "threads" else Client(where, set_as_default=False)
         if len(chunks) == 10:
             monkeypatch.setattr(begin, "find_resources", lambda client: Resources(7, 64 * MIB))
-        # Few chunks share a bundle as many would.
-        monkeypatch.setattr(bundles, "FEW_BUNDLES_PER_SLOT", 1)
+        # Few chunks share a bundle as many would, in some of the runs.
+        monkeypatch.setattr(bundles, "MIN_BUNDLE_COST", 0.0)
+        monkeypatch.setattr(bundles, "N_BUNDLES", len(chunks))
         rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
         model = small_chunks(client=client).fit(*rows)
         monkeypatch.undo()

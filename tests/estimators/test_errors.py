@@ -600,7 +600,7 @@ def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path, monkeypatch):
     before = first.decision_function(X)
     shutil.rmtree(path)
     monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 10**9))
-    monkeypatch.setattr("daskls.plan.bundles.BUNDLES_PER_SLOT", 1)
+    monkeypatch.setattr("daskls.plan.bundles.N_BUNDLES", 1)
     second = small_svc(store=path).fit(X, Y)
     assert len(bundle_store.finished_bundles(path)) == 1
     np.testing.assert_array_equal(second.decision_function(X), before)

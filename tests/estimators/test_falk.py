@@ -13,7 +13,7 @@ import daskls
 from daskls import FalkSVC, MemoryPlanError, ParameterError, StoreError
 from daskls.graph import begin, fit_neighbors, gather, neighborhoods
 from daskls.graph.scores import model_scores
-from daskls.plan import Resources
+from daskls.plan import Resources, bundles
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 
@@ -111,11 +111,12 @@ def test_chunks_workers_and_bundles_leave_no_trace(
     set_block_nbytes(1)
     # So small that the rows lie in several leaves, which the runs gather in other groups.
     monkeypatch.setattr("daskls.estimators.neighborhoods.CELL_ROWS", 100)
-    monkeypatch.setattr(gather, "GATHERS_PER_SLOT", 1)
+    monkeypatch.setattr(gather, "N_GATHERS", 2)
     bits, n_bundles, n_gathers = None, set(), set()
     places = ("threads", one_worker, two_workers)
     for where, chunks, rows in zip(places, CHUNKINGS, (1 << 25, 1 << 12, 1), strict=True):
         monkeypatch.setattr(gather, "BUNDLE_NBYTES", rows)
+        monkeypatch.setattr(bundles, "MIN_BUNDLE_COST", rows)
         client = None if where == "threads" else Client(where, set_as_default=False)
         data = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
         model = small_falk(client=client, **params).fit(*data)
@@ -167,7 +168,7 @@ class StopError(Exception):
 def test_a_stopped_fit_goes_on(tmp_path, monkeypatch):
     X, y = checkers(N)
     reference = falk_bits(small_falk(store=tmp_path / "a").fit(X, y))
-    monkeypatch.setattr(fit_neighbors, "BUNDLES_PER_SLOT", 40)
+    monkeypatch.setattr(fit_neighbors, "bundle_cost", lambda cost: 0.0)
     train, calls = neighborhoods.write_bundle, []
 
     def stopping(*args):

@@ -28,10 +28,10 @@ QUERIES = np.random.default_rng(7).random((700, 2))
 
 @pytest.fixture
 def many_leaves(monkeypatch):
-    """Sample fewer rows than there are, and let slots and memory decide the bundles at small n."""
+    """Sample fewer rows than there are, and let memory decide the bundles at small n."""
     monkeypatch.setattr(plan, "MIN_SAMPLE", 400)
     monkeypatch.setattr(plan, "SAMPLED_PER_LEAF", 16)
-    monkeypatch.setattr(plan, "BUNDLES_PER_SLOT", 2)
+    monkeypatch.setattr(plan, "N_BUNDLES", 4)
     monkeypatch.setattr(plan, "model_nbytes", lambda sizes, n_rows: n_rows * 1_200_000)
 
 

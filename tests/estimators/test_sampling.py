@@ -272,9 +272,9 @@ def test_chunks_workers_and_memory_leave_no_trace(
     monkeypatch.setattr(search, "run_each", counted)
     places = ("threads", one_worker, two_workers)
     tasks = (1, 3, 16)
-    for where, chunks, per_slot in zip(places, CHUNKINGS, tasks, strict=True):
-        monkeypatch.setattr(search, "TASKS_PER_SLOT", per_slot)
-        monkeypatch.setattr(gather, "BUNDLE_NBYTES", 1 << (25 - per_slot))
+    for where, chunks, n_tasks in zip(places, CHUNKINGS, tasks, strict=True):
+        monkeypatch.setattr(search, "N_TASKS", n_tasks)
+        monkeypatch.setattr(gather, "BUNDLE_NBYTES", 1 << (25 - n_tasks))
         client = None if where == "threads" else Client(where, set_as_default=False)
         data = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
         model = make(client=client, **params).fit(*data)
@@ -665,7 +665,7 @@ def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
     X, y = checkers(N)
     wide = {"radius_scale": 3.0}
     reference = small_local(**wide).fit(X, y)
-    monkeypatch.setattr(search, "TASKS_PER_SLOT", 0.01)
+    monkeypatch.setattr(search, "N_TASKS", 1)
     monkeypatch.setattr(search_radii, "most_pairs", lambda *_: most)
     drawn = Calls(monkeypatch, search_radii, "draw_balls")
     with dask.config.set(scheduler="sync"):
@@ -677,7 +677,7 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
     X, y = checkers(N)
     wide = {"radius_scale": 3.0, "store": tmp_path / "m"}
     reference = small_local(radius_scale=3.0).fit(X, y)
-    monkeypatch.setattr(search, "TASKS_PER_SLOT", 0.01)
+    monkeypatch.setattr(search, "N_TASKS", 1)
     with dask.config.set(scheduler="sync"):
         with monkeypatch.context() as patch:
             patch.setattr(search_radii, "most_pairs", lambda *_: 300)

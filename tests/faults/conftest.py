@@ -14,7 +14,7 @@ N = 1200
 def many_small_tasks(monkeypatch):
     """Keep the twelve blocks of the data, and one bundle a cell."""
     monkeypatch.setattr(rows, "BLOCK_NBYTES", 1)
-    monkeypatch.setattr(plan, "BUNDLES_PER_SLOT", 100)
+    monkeypatch.setattr(plan, "N_BUNDLES", 10_000)
     monkeypatch.setattr(plan, "MIN_BUNDLE_COST", 0.0)
 
 

@@ -107,8 +107,8 @@ KINDS = {
 @pytest.fixture(autouse=True)
 def more_small_tasks(monkeypatch):
     """Several parts of each kind, in this process."""
-    monkeypatch.setattr(gather, "GATHERS_PER_SLOT", 100)
-    monkeypatch.setattr(sampling_search, "TASKS_PER_SLOT", 3)
+    monkeypatch.setattr(gather, "N_GATHERS", 1000)
+    monkeypatch.setattr(sampling_search, "N_TASKS", 12)
     with dask.config.set(scheduler="sync"):
         yield
 

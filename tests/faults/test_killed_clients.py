@@ -18,7 +18,7 @@ from support import checkers, install_spies, small_svc
 from daskls.plan import bundles as plan
 from daskls.graph import rows
 rows.BLOCK_NBYTES = 1
-plan.BUNDLES_PER_SLOT = 100
+plan.N_BUNDLES = 10_000
 plan.MIN_BUNDLE_COST = 0.0
 install_spies(sys.argv[1])
 X, y = checkers(1200)
@@ -140,7 +140,8 @@ def test_other_workers_after_a_stop_make_the_same_model(tmp_path, data, undistur
     plan_kill(tmp_path, "bundle written", 5)
     store = tmp_path / "m"
     assert run_fit(tmp_path, store).returncode == -9
-    monkeypatch.setattr("daskls.plan.bundles.BUNDLES_PER_SLOT", 1)
+    monkeypatch.setattr("daskls.plan.bundles.N_BUNDLES", 1)
+    monkeypatch.setattr("daskls.plan.bundles.MIN_BUNDLE_COST", 3.0 * 100**2)
     model = small_svc(store=store).fit(*data)
     assert_same_model(undisturbed, model)
     assert len(list((store / "bundles").iterdir())) < model.n_cells_

@@ -29,7 +29,7 @@ from support import checkers, small_svc
 from daskls.graph import rows, train
 from daskls.plan import bundles as plan
 rows.BLOCK_NBYTES = 1
-plan.BUNDLES_PER_SLOT = 100
+plan.N_BUNDLES = 10_000
 plan.MIN_BUNDLE_COST = 0.0
 write_bundle = train.write_bundle
 def slow_write(*args):

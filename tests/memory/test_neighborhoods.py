@@ -76,7 +76,7 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
 
     monkeypatch.setattr(gather, "gather_bundle", measured)
     monkeypatch.setattr(gather, "finished_bundles", lambda *args: [])
-    monkeypatch.setattr(gather, "GATHERS_PER_SLOT", 100)
+    monkeypatch.setattr(gather, "N_GATHERS", 1000)
     with dask.config.set(scheduler="sync"):
         FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
     assert (max(largest) > 2 * CELL_ROWS) == several_cells

@@ -17,7 +17,7 @@ X, Y = checkers(3000)
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("asked") / "m"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "BUNDLES_PER_SLOT", 100)
+        patch.setattr(plan, "N_BUNDLES", 10_000)
         patch.setattr(plan, "MIN_BUNDLE_COST", 0.0)
         # Saved elsewhere, so that this process has read nothing of it.
         small_svc().fit(X, Y).save(path)

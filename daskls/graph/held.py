@@ -1,0 +1,68 @@
+"""What a worker's process holds beside its tasks, and how it lets go of it."""
+
+import gc
+import os
+import socket
+import sys
+from ctypes import CDLL
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from daskls.store.caches import drop_caches
+
+__all__ = ["BASELINE_NBYTES", "Held", "available_nbytes", "give_back", "report_held"]
+
+# What a process holds when its first tasks have loaded all that they need, measured.
+BASELINE_NBYTES = 200 << 20
+# What this process held when it was last asked between tasks.
+_at_rest = BASELINE_NBYTES
+
+
+@dataclass(frozen=True)
+class Held:
+    """A worker's answer: its process, what that holds, what its machine has left, what it loaded.
+
+    Workers that are threads of one process share it, and what it holds.
+    """
+
+    process: tuple[str, int]
+    nbytes: int
+    free_nbytes: int
+    has_svc: bool
+
+
+def report_held(dask_worker: Any = None) -> Held:
+    """Return what this process of a worker holds, once it has let go of what it can.
+
+    What its tasks hold at this moment they give back: with some running, it is what the process
+    held when none was, as far as is known.
+    """
+    global _at_rest
+    give_back()
+    nbytes = int(psutil.Process().memory_info().rss)
+    if dask_worker is not None and dask_worker.state.executing_count:
+        nbytes = min(nbytes, _at_rest)
+    else:
+        _at_rest = nbytes
+    process = socket.gethostname(), os.getpid()
+    return Held(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
+
+
+def give_back() -> None:
+    """Let go of what this process keeps for tasks that may not come; give free pages back."""
+    drop_caches()
+    gc.collect()
+    if sys.platform == "linux":
+        # Only glibc keeps freed pages, and only it has the function.
+        trim = getattr(CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+
+
+def available_nbytes() -> int:
+    """Return what this machine, or its container, has left."""
+    from distributed.system import MEMORY_LIMIT
+
+    return int(min(psutil.virtual_memory().available, MEMORY_LIMIT))

@@ -1,0 +1,37 @@
+"""What a process keeps open for its next task, and how it lets go of all of it."""
+
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import ParamSpec, TypeVar
+
+__all__ = ["drop_caches", "kept", "on_drop"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_droppers: list[Callable[[], object]] = []
+_lock = threading.Lock()
+
+
+def kept(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return `functools.lru_cache` of this size, whose content `drop_caches` drops."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        cached = lru_cache(maxsize)(function)
+        on_drop(cached.cache_clear)
+        return cached  # type: ignore[return-value]
+
+    return decorate
+
+
+def on_drop(drop: Callable[[], object]) -> None:
+    """Let `drop_caches` call a function too."""
+    with _lock:
+        _droppers.append(drop)
+
+
+def drop_caches() -> None:
+    """Let go of models, partitions and rows that are kept; whoever uses one goes on with it."""
+    for drop in _droppers:
+        drop()
