@@ -241,7 +241,7 @@ def test_a_stopped_fit_goes_on(phase, tmp_path, monkeypatch):
     assert_same_landmarks(reference, model)
 
 
-def test_a_damaged_file_of_a_round_is_named(tmp_path, monkeypatch):
+def test_a_damaged_file_of_a_round_is_named_and_done_again(tmp_path, monkeypatch, caplog):
     X, y = checkers(N)
     train = fit_joint._read_solution
 
@@ -254,10 +254,8 @@ def test_a_damaged_file_of_a_round_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_joint, "_read_solution", train)
     last = sorted((tmp_path / "m" / "joint").rglob("*.stats"))[-1]
     last.write_bytes(last.read_bytes()[:100])
-    with pytest.raises(StoreError, match=r"\.stats is damaged: .* call fit again"):
-        small_landmarks(store=tmp_path / "m").fit(X, y)
-    last.unlink()
     model = small_landmarks(store=tmp_path / "m").fit(X, y)
+    assert str(last) in caplog.text
     assert_same_landmarks(small_landmarks().fit(X, y), model)
 
 
