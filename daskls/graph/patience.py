@@ -22,6 +22,8 @@ __all__ = [
     "tell_workers",
 ]
 
+# How long a cluster may do nothing: what a person waits before looking into it.
+PATIENCE = "60s"
 # Seconds without a result after which the scheduler is asked how its workers are, and again.
 LOOK_S = 1.0
 # Seconds that it has for its answer.
@@ -33,7 +35,7 @@ KEPT = "Finished tasks are kept: call it again, with the same store= if it is a 
 
 def patience_s() -> float:
     """Return how many seconds a cluster may do nothing: Dask's setting ``daskls.patience``."""
-    return float(parse_timedelta(dask.config.get("daskls.patience", "120s"), default="s"))
+    return float(parse_timedelta(dask.config.get("daskls.patience", PATIENCE), default="s"))
 
 
 def cluster_error(what: str) -> ClusterError:
@@ -162,8 +164,9 @@ def _describe(workers: dict[str, Any], running: list[str], heard: list[str]) -> 
             f"({', '.join(_held(w, workers[w]) for w in paused[:3])}); client.restart() gives it "
             "back, more memory a worker keeps it from filling"
         )
-    if running and not heard:
-        return f"{len(running)} worker(s), {running[0]} first, do not answer"
+    silent = [w for w in running if w not in heard]
+    if silent:
+        return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
     return f"its {len(workers)} worker(s) take no task of this work"
 
 
