@@ -9,7 +9,13 @@
       sampling/<kind>/     what a fit on samples keeps between its tasks; deleted too
       exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
       input-<name>/        NumPy input, written so that all workers can read it; deleted too
+      joint/<phase>-<n>/   what a round of joint problems has found; deleted too
       .owner               who is fitting it at this moment (see `store/lock.py`)
+
+A neighborhood method has rows/, leaves/ and centers/ as well, one on landmarks landmarks/. Groups
+are sealed (`store/groups.py`), what is deleted are packs (`store/packs.py`) and the exchange's
+files: every byte that is read has a checksum. The partition and the index keep a copy of what the
+root says; `store/repair.py` says what goes with a damaged part.
 """
 
 import shutil

@@ -34,7 +34,7 @@ from daskls.store import exchange
 from daskls.store.models import bundle_path
 from daskls.store.reader import ModelReader
 
-N_DAMAGES = int(os.environ.get("DASKLS_DAMAGES", 4))
+N_DAMAGES = int(os.environ.get("DASKLS_DAMAGES", 2))
 N = 500
 X, Y = (da.from_array(a, chunks=100) for a in checkers(N))
 QUERIES = checkers(100, seed=1)[0]
