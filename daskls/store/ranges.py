@@ -5,7 +5,6 @@ of them is a range of bytes.
 """
 
 import math
-import stat
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -19,6 +18,7 @@ from zarr.storage import LocalStore
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray
+from daskls.store.sources import plain_size
 
 __all__ = ["read_range", "unit_rows"]
 
@@ -59,7 +59,8 @@ def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> FloatArray | 
     out = np.empty((stop - start, *array.shape[1:]), np.dtype(array.dtype))
     folder = Path(array.store_path.store.root) / array.store_path.path
     for key, first, last, place in _parts(array, start, stop):
-        rows = _read_part(folder / key, array.chunks, dtype, first, last)
+        root = Path(array.store_path.store.root)
+        rows = _read_part(folder / key, root, array.chunks, dtype, first, last)
         if rows is None:
             # Zarr's answer for a chunk that was never written.
             rows = np.full((last - first, *array.chunks[1:]), array.fill_value or 0, dtype)
@@ -88,30 +89,30 @@ def _parts(
 
 
 def _read_part(
-    path: Path, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
+    path: Path, root: Path, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
 ) -> FloatArray | None:
     """Read rows of one chunk's file; None if there is no file."""
     row_nbytes = dtype.itemsize * math.prod(chunks[1:])
+    size = plain_size(path, root)
+    if size is None:
+        return None
+    _check_size(path, size, row_nbytes * chunks[0])
     try:
-        _check_file(path, row_nbytes * chunks[0])
         rows = np.empty((last - first, *chunks[1:]), dtype)
         with path.open("rb", buffering=0) as file:
             file.seek(first * row_nbytes)
             _fill(file, rows.data.cast("B"))
-    except FileNotFoundError:
-        return None
     except OSError as error:
         raise StoreError(f"Cannot read {path}: {error}. Check it, or write it again.") from error
     return rows
 
 
-def _check_file(path: Path, nbytes: int) -> None:
-    """Refuse what is no file of this size: opening a pipe would wait for its other end."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode) or status.st_size != nbytes:
+def _check_size(path: Path, size: int, nbytes: int) -> None:
+    """Refuse a chunk's file of another size."""
+    if size != nbytes:
         raise StoreError(
-            f"{path} has {status.st_size} bytes and its chunk {nbytes}: it is truncated, damaged, "
-            "or no file. Write the array again."
+            f"{path} has {size} bytes and its chunk {nbytes}: it is truncated or damaged. Write "
+            "the array again."
         )
 
 

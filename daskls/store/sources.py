@@ -6,6 +6,7 @@ fill value, as Zarr has it.
 """
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from daskls.errors import DamageError, StoreError
 from daskls.store.guard import MALFORMED, check_inside, find_size
 from daskls.store.packed import unpacks_beyond
 
-__all__ = ["OWN_ARRAY", "open_array", "open_zarr_group", "own_codecs", "read_errors"]
+__all__ = ["OWN_ARRAY", "open_array", "open_zarr_group", "own_codecs", "plain_size", "read_errors"]
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 MAX_METADATA_NBYTES = 64 << 20
@@ -78,16 +79,10 @@ class GuardedStore(LocalStore):  # type: ignore[misc]
         path = Path(self.root) / key
         is_metadata = path.name in METADATA
         most = MAX_METADATA_NBYTES if is_metadata else self.most
-        try:
-            check_inside(path, self.root)
-            size = find_size(path, self.root)
-        except DamageError as error:
-            if not path.exists() and not path.is_symlink():
-                if self.is_whole and not is_metadata:
-                    raise _refused(path, "the chunk is missing") from error
-                return
-            raise _refused(path, error.why) from error
-        if most is not None and size > most:
+        size = plain_size(path, Path(self.root))
+        if size is None and self.is_whole and not is_metadata:
+            raise _refused(path, "the chunk is missing")
+        if size is not None and most is not None and size > most:
             raise _refused(path, f"it has {size} bytes, and at most {most} are expected")
 
     def _check_packed(self, key: str, found: Any) -> Any:
@@ -108,6 +103,22 @@ class GuardedStore(LocalStore):  # type: ignore[misc]
         """Return a file's bytes, or None."""
         self._check(key)
         return self._check_packed(key, super().get_sync(key, *args, **kwargs))
+
+
+def plain_size(path: Path, root: Path) -> int | None:
+    """Return the size of a file of somebody's data, or None if there is none.
+
+    Raises
+    ------
+    StoreError : it is no plain file, or a link out of the data
+    """
+    try:
+        check_inside(path, root)
+        return find_size(path, root)
+    except DamageError as error:
+        if os.path.lexists(path):
+            raise _refused(path, error.why) from error
+        return None
 
 
 def _refused(path: Path, why: str) -> StoreError:

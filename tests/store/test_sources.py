@@ -123,6 +123,17 @@ def test_links_out_pipes_and_devices(dataset, tmp_path, name, kind):
     assert name in str(error) or str(dataset) in str(error)
 
 
+def test_links_out_of_plain_chunks_that_are_read_by_range(tmp_path):
+    path = others(tmp_path / "X", compressors=None)
+    chunk = path / "c" / "1" / "0"
+    chunk.rename(tmp_path / "outside")
+    chunk.symlink_to(tmp_path / "outside")
+    for rows in ((300, 600), (350, 400)):
+        with pytest.raises(StoreError, match=r"c/1/0 is not read: it is a link out"):
+            find_array(path).read(*rows)
+    np.testing.assert_array_equal(find_array(path).read(10, 300), X[10:300])
+
+
 def test_a_data_set_behind_a_link(dataset, tmp_path):
     (tmp_path / "link").symlink_to(dataset)
     (tmp_path / "above").mkdir()
