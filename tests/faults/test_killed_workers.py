@@ -17,7 +17,7 @@ from support import (
     start_cluster,
 )
 
-from daskls.graph import gather, search, search_radii
+from daskls.graph import cover, gather, search, search_radii
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,7 @@ def test_a_killed_worker_costs_one_task_of_neighborhoods(
     work, at, spied_client, data, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(gather, "BUNDLE_NBYTES", 1)
+    monkeypatch.setattr(cover, "MIN_SEARCHED", 16)
     reference = small_falk(store=tmp_path / "a").fit(*data)
     plan_kill(tmp_path, work, at)
     model = small_falk(client=spied_client, store=tmp_path / "m").fit(*data)
