@@ -50,8 +50,8 @@ class LandmarkSVC(LocalClassifier):
     C : float, sequence of float, or None
         Cost of a row of weight 1 (the paper's c is C times the number of rows). Several are
         chosen from by cross-validation of the whole problem; of equal ones the smallest is taken
-        that tells rows apart, one inside the grid before one on its edge. None: 0.01, 0.1 ...
-        100,000, each divided by the mean squared norm of the sampled rows' projections.
+        that tells rows apart, one inside the grid before one on its edge. None: 0.03, 0.3 ...
+        300,000, each divided by the mean squared norm of the sampled rows' projections.
     gamma : float > 0, or None. Of "rbf"; None: scikit-learn's "scale", 1 / (d x variance).
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
