@@ -72,7 +72,7 @@ __all__ = [
 FORMAT = 2
 KIND = "model"
 # Groups that keep what the root says: a damaged root is written anew from it.
-HOLD_ROOT_COPY, ROOT_COPY = ("partition", "index"), "root"
+HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition"), "root"
 # What only an unfinished fit needs, relative to the store.
 LEFTOVERS = (
     *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", ".zarr.json.*"),

@@ -10,12 +10,20 @@ import shutil
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.centers import read_centers
 from daskls.store.files import disk_errors
-from daskls.store.groups import DESCRIPTION, open_group
-from daskls.store.layout import FORMAT, KIND, ROOT_COPY, Root, parse_root
+from daskls.store.groups import (
+    DESCRIPTION,
+    MAX_DESCRIPTION_NBYTES,
+    check_seal,
+    open_group,
+    parse_attributes,
+)
+from daskls.store.guard import read_whole
+from daskls.store.layout import FORMAT, HOLD_ROOT_COPY, KIND, ROOT_COPY, Root, parse_root
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles
 from daskls.store.packs import check_pack
@@ -182,12 +190,23 @@ def _is_of_another_format(store: Path) -> bool:
 
 def _restore_root(store: Path) -> bool:
     """Write the root from the copy that the index or the partition keeps; False without one."""
-    for place in ("index", "partition"):
-        try:
-            copy = open_group(store, place).attrs.get(ROOT_COPY)
-        except StoreError:
-            continue
+    for place in HOLD_ROOT_COPY:
+        copy = _find_copy(store, place)
         if isinstance(copy, dict) and copy.get("kind") == KIND:
             Root.create(store, {**copy, "complete": False})
             return True
     return False
+
+
+def _find_copy(store: Path, place: str) -> Any:
+    """Return what a group says of the root, or the root itself where the two changed places."""
+    file = store / place / DESCRIPTION
+    try:
+        attributes = parse_attributes(file, read_whole(file, store, MAX_DESCRIPTION_NBYTES))
+        if attributes is None:
+            return None
+        is_root = attributes.get("kind") == KIND
+        group = check_seal(store, "" if is_root else place, attributes)
+    except StoreError:
+        return None
+    return group.attrs if is_root else group.attrs.get(ROOT_COPY)

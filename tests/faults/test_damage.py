@@ -245,6 +245,16 @@ def test_a_damaged_root_is_written_anew_from_its_copy(tmp_path, finished):
         shutil.rmtree(store)
 
 
+def test_a_root_that_changed_places_with_its_copy(tmp_path):
+    store = tmp_path / "m"
+    expected = model_bits(small_svc().fit(X, Y))
+    stopped(KINDS["cells"], store, (train, "write_bundle", 1))
+    (store / "zarr.json").rename(store / "aside")
+    (store / "partition" / "zarr.json").rename(store / "zarr.json")
+    (store / "aside").rename(store / "partition" / "zarr.json")
+    assert model_bits(small_svc(store=store).fit(X, Y)) == expected
+
+
 def test_a_root_without_a_copy_is_the_users_to_remove(tmp_path):
     store = tmp_path / "m"
     stopped(KINDS["cells"], store, (begin, "write_partition", 0))
