@@ -5,7 +5,6 @@ import shutil
 import threading
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,20 +196,33 @@ def new_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> Iterator
     ------
     StoreError : when something is there, or the disk refuses
     """
-    made = threading.Event()
+    made, done = threading.Event(), threading.Event()
+    found: list[ArrayHandle | BaseException] = []
 
-    def create() -> ArrayHandle:
-        _make_folder(path)
-        made.set()
-        return _create_array(path, n_rows, dtype, chunk_rows)
+    def create() -> None:
+        try:
+            _make_folder(path)
+            made.set()
+            found.append(_create_array(path, n_rows, dtype, chunk_rows))
+        except BaseException as error:
+            found.append(error)
+        finally:
+            done.set()
 
+    # Ctrl-C does not stop the thread: what it began is whole, and known, when this one goes on. A
+    # daemon: the process does not wait for it where a second Ctrl-C ended the waiting here.
+    thread = threading.Thread(target=create, name="daskls-output", daemon=True)
     try:
-        # Ctrl-C does not stop the thread: what it began is whole, and known, when this one goes on.
-        with ThreadPoolExecutor(1) as thread:
-            output = thread.submit(create).result()
-        yield output
-        output.check_exists()
+        thread.start()
+        # Not join: where Ctrl-C comes into it, CPython 3.11 takes the thread for ended.
+        done.wait()
+        if isinstance(found[0], BaseException):
+            raise found[0]
+        yield found[0]
+        found[0].check_exists()
     except BaseException:
+        if thread.ident is not None:
+            done.wait()
         if made.is_set():
             # Rows without an answer would read as the fill value.
             shutil.rmtree(path, ignore_errors=True)
