@@ -18,7 +18,7 @@ from zarr.storage import LocalStore
 from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
-from daskls.store.files import disk_errors, expand_path
+from daskls.store.files import disk_errors, expand_path, remove_begun
 from daskls.store.guard import MALFORMED
 from daskls.store.ranges import read_range, unit_rows
 from daskls.store.remote import remote_errors
@@ -225,7 +225,7 @@ def new_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> Iterator
             done.wait()
         if made.is_set():
             # Rows without an answer would read as the fill value.
-            shutil.rmtree(path, ignore_errors=True)
+            remove_begun(path)
         raise
 
 

@@ -18,7 +18,7 @@ import zarr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.store.files import disk_errors, expand_path
+from daskls.store.files import disk_errors, expand_path, remove_begun
 from daskls.store.guard import MALFORMED
 from daskls.store.remote import remote_errors
 from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors
@@ -262,7 +262,7 @@ class DatasetWriter:
             with disk_errors(Path(self.path), WRITE_AGAIN):
                 self._create_arrays(n_features, with_y)
         except BaseException:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_begun(Path(self.path))
             raise
         self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
         self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
@@ -377,7 +377,7 @@ class DatasetWriter:
         """Give up: remove what was written. Nothing happens after `close`."""
         if self._open:
             self._open = False
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_begun(Path(self.path))
 
     def __enter__(self) -> Self:
         return self

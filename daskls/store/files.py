@@ -19,10 +19,14 @@ __all__ = [
     "is_being_removed",
     "local_path",
     "make_folders",
+    "remove_begun",
     "replace_file",
     "replace_folder",
     "write_file",
 ]
+
+# Looks whether a folder that was removed has come back.
+N_REMOVALS, REMOVAL_S = 4, 0.05
 
 
 def expand_path(location: str | os.PathLike[str]) -> str:
@@ -210,3 +214,14 @@ def replace_folder(path: Path, root: Path, then: str = GO_ON) -> Iterator[Path]:
                     raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_begun(path: Path) -> None:
+    """Remove a folder whose writing failed, for good.
+
+    Of several files that Zarr writes at once the first failure comes back; the others go on for a
+    moment, and would bring the folder back.
+    """
+    for _ in range(N_REMOVALS):
+        shutil.rmtree(path, ignore_errors=True)
+        time.sleep(REMOVAL_S)
