@@ -1,6 +1,7 @@
 """``refit="folds"``: the chosen fold models reach ``tol`` in the plain duality gap, or say so."""
 
 import naive
+import numba
 import numpy as np
 import pytest
 from cells import SEED, class_cell, queries
@@ -15,6 +16,9 @@ from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import Search
+
+# Every kernel that is called here has its own test without compilation.
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="many minutes without compilation")
 
 TOLS = [1e-3, 1e-4, 1e-5]
 GRID = {"gamma": (0.1, 0.5, 3.0, 20.0), "C": (0.3, 5.0, 60.0)}
