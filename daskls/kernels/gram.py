@@ -8,6 +8,7 @@ dimensions multiplies that by 1e6.
 import numpy as np
 
 from daskls.errors import DataError
+from daskls.kernels.exponential import LOWEST_EXPONENT
 from daskls.records import FloatArray, KernelSpec
 
 __all__ = ["TILE_ROWS", "apply_kernel", "base_block", "base_matrix", "centered"]
@@ -17,8 +18,6 @@ __all__ = ["TILE_ROWS", "apply_kernel", "base_block", "base_matrix", "centered"]
 TILE_ROWS = 240
 # Columns per GEMM, so that its padded result stays small beside a model of many support rows.
 TILE_COLUMNS = 1 << 14
-# exp(-60) is 9e-27: far below float32's resolution of a sum of kernel values, and not subnormal.
-LOWEST_EXPONENT = -60.0
 
 
 def centered(X: FloatArray, center: FloatArray) -> FloatArray:
