@@ -7,7 +7,7 @@ from typing import Any
 
 from daskls._version import __version__
 from daskls.errors import ClusterError
-from daskls.graph.patience import Patience, ask_scheduler, patience_s
+from daskls.graph.patience import Patience, ask_scheduler, losses_told, patience_s
 
 __all__ = ["ask_workers", "find_running", "wait_for_worker"]
 
@@ -28,7 +28,8 @@ def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
     wanted: Any = None
     while not (running := find_running(client)):
         # Some clusters start workers only where there is a task for them.
-        wanted = wanted or client.submit(int, pure=False)
+        with losses_told(client):
+            wanted = wanted or client.submit(int, pure=False)
         patience.check()
         time.sleep(LOOK_S)
     return running
@@ -59,7 +60,8 @@ def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[s
     deadline = time.monotonic() + patience_s()
     while True:
         workers = list(wait_for_worker(client))
-        replies = client.sync(_ask_all, client, workers, question, args)
+        with losses_told(client):
+            replies = client.sync(_ask_all, client, workers, question, args)
         for address, reply in replies.items():
             # Unpickling the question fails; the scheduler hands its text on.
             if isinstance(reply, Exception) and "No module named" in str(reply):

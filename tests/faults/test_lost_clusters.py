@@ -15,6 +15,7 @@ from support import assert_same_model, checkers, memory_nbytes, small_svc, start
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
+from daskls.graph.workers import ask_workers, wait_for_worker
 
 # Of one wait without progress, where a test waits for the end of it: more than a worker's imports
 # take on a busy machine.
@@ -137,6 +138,15 @@ def test_a_cluster_that_closes_ends_a_score(client, tmp_path):
     client.close()
     with pytest.raises(ClusterError, match="The client is closed"):
         model.score(X, y)
+
+
+@pytest.mark.parametrize("ask", [wait_for_worker, lambda client: ask_workers(client, os.getpid)])
+def test_a_client_that_closes_as_workers_are_asked_is_told(ask):
+    # Between the first look at the client and the question to its workers.
+    closed = Client(processes=False, n_workers=1, dashboard_address=None)
+    closed.close()
+    with pytest.raises(ClusterError, match="closed"):
+        ask(closed)
 
 
 def pids(client):
