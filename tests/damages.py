@@ -1,5 +1,7 @@
 """What disks, programs and people do to files."""
 
+import re
+
 import numpy as np
 
 BLOCK = 512
@@ -46,7 +48,7 @@ def _swap(file, rng, store):
 
 def is_like(file, other):
     """Whether two files are of one kind: chunks, descriptions, or files of one suffix."""
-    chunks = [f.suffix == "" and f.name.isdigit() for f in (file, other)]
+    chunks = [re.fullmatch(r"(c\.)?\d+(\.\d+)*", f.name) for f in (file, other)]
     return all(chunks) or (file.name == other.name) or (file.suffix == other.suffix != "")
 
 

@@ -6,7 +6,7 @@ wants it, so that any Zarr library reads them.
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from daskls.records import FloatArray
 from daskls.store.checksums import checksum, sum_as_bytes
-from daskls.store.files import make_folders, write_file
+from daskls.store.files import write_file
 
 __all__ = ["DESCRIPTION", "MAX_CHUNK_ROWS", "ArraySpec", "write_array"]
 
@@ -22,6 +22,9 @@ DESCRIPTION = "zarr.json"
 # Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
 MAX_CHUNK_ROWS = 4096
 MAX_CHUNK_NBYTES = 4 << 20
+# Between the parts of a chunk's name. A slash makes a folder of each part, and to make folders
+# was half of what a small array cost; earlier models have it, without saying so.
+SEPARATOR, OLD_SEPARATOR = ".", "/"
 DTYPES = frozenset(
     np.dtype(name).str for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 )
@@ -35,6 +38,7 @@ class ArraySpec:
     shape: tuple[int, ...]
     chunk_rows: int
     sums: tuple[int, ...]
+    separator: str = SEPARATOR
 
     @classmethod
     def of(cls, values: FloatArray, chunk_rows: int) -> "ArraySpec":
@@ -53,10 +57,13 @@ class ArraySpec:
         ValueError, TypeError, KeyError : it is none
         """
         dtype, shape, chunk_rows = values["dtype"], values["shape"], values["chunk_rows"]
-        spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]))
+        separator = values.get("separator", OLD_SEPARATOR)
+        spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]), separator)
         numbers = (*spec.shape, spec.chunk_rows, *spec.sums)
         if dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
             raise ValueError("an array of a dtype, a shape or sums that none has")
+        if separator not in (SEPARATOR, OLD_SEPARATOR):
+            raise ValueError(f"an array whose chunks are named with {separator!r}")
         if not spec.shape or chunk_rows < 1:
             raise ValueError("an array without rows or chunks")
         if len(spec.sums) != spec.n_chunks:
@@ -75,19 +82,20 @@ class ArraySpec:
 
     def chunk_path(self, folder: Path, number: int) -> Path:
         """Return the file of a chunk."""
-        return folder.joinpath("c", str(number), *("0" for _ in self.shape[1:]))
+        return folder / self.separator.join(("c", str(number), *("0" for _ in self.shape[1:])))
 
-    def describe(self) -> bytes:
-        """Return the array's own ``zarr.json``, which other Zarr libraries read."""
+    def describe(self) -> dict[str, Any]:
+        """Return what the array's own ``zarr.json`` says, which other Zarr libraries read."""
         dtype = np.dtype(self.dtype)
         chunk_shape = [self.chunk_rows, *(max(n, 1) for n in self.shape[1:])]
-        described = {
+        keys = {"name": "default", "configuration": {"separator": self.separator}}
+        return {
             "zarr_format": 3,
             "node_type": "array",
             "shape": list(self.shape),
             "data_type": dtype.name,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "chunk_key_encoding": keys,
             "fill_value": "NaN" if dtype.kind == "f" else int(np.iinfo(dtype).min),
             "codecs": [
                 {"name": "bytes", "configuration": {"endian": "little"}},
@@ -95,22 +103,27 @@ class ArraySpec:
             ],
             "attributes": {},
         }
-        return json.dumps(described, indent=2).encode()
 
 
 def write_array(folder: Path, values: FloatArray, chunk_rows: int) -> ArraySpec:
-    """Write an array's chunks and description; return what it is."""
+    """Write an array's chunks and description into a new folder; return what it is."""
     spec = ArraySpec.of(values, chunk_rows)
+    folder.mkdir(exist_ok=True)
     sums = []
     for number in range(spec.n_chunks):
         first = number * spec.chunk_rows
-        chunk = np.zeros((spec.chunk_rows, *spec.shape[1:]), spec.dtype)
-        part = values[first : first + spec.chunk_rows]
-        chunk[: len(part)] = part
+        chunk = _chunk(values[first : first + spec.chunk_rows], spec)
         sums.append(checksum(chunk))
-        path = spec.chunk_path(folder, number)
-        make_folders(folder.parent, path.parent)
-        write_file(path, chunk.data, sum_as_bytes(sums[-1]))
-    folder.mkdir(exist_ok=True)
-    write_file(folder / DESCRIPTION, spec.describe())
-    return ArraySpec(spec.dtype, spec.shape, spec.chunk_rows, tuple(sums))
+        write_file(spec.chunk_path(folder, number), chunk.data, sum_as_bytes(sums[-1]))
+    # Without white space: that would take Python's own encoder in place of the compiled one.
+    write_file(folder / DESCRIPTION, json.dumps(spec.describe()).encode())
+    return replace(spec, sums=tuple(sums))
+
+
+def _chunk(part: FloatArray, spec: ArraySpec) -> FloatArray:
+    """Return a chunk as it is written: the last one is filled up with zeros."""
+    if len(part) == spec.chunk_rows:
+        return np.ascontiguousarray(part, spec.dtype)
+    chunk = np.zeros((spec.chunk_rows, *spec.shape[1:]), spec.dtype)
+    chunk[: len(part)] = part
+    return chunk

@@ -61,7 +61,7 @@ def describe_group(place: str, attributes: Mapping[str, Any]) -> bytes:
     own = json.loads(json.dumps(dict(attributes)))
     sealed = {**own, SUM: f"{json_checksum(place, own):08x}"}
     content = {"zarr_format": 3, "node_type": "group", "attributes": sealed}
-    return json.dumps(content, indent=2).encode()
+    return json.dumps(content).encode()
 
 
 def write_group(
@@ -186,7 +186,7 @@ class Group:
         check_inside(path, self.root)
         # Other programs may write it in another order or with other white space.
         found = parse_json(path, read_whole(path, self.root, MAX_DESCRIPTION_NBYTES))
-        if found != json.loads(expected):
+        if found != expected:
             raise damaged(path, "it is not as the group's description says")
         self._described.add(name)
 

@@ -55,6 +55,7 @@ __all__ = [
     "FORMAT",
     "HOLD_ROOT_COPY",
     "KIND",
+    "READABLE",
     "ROOT_COPY",
     "Root",
     "parse_root",
@@ -68,8 +69,8 @@ __all__ = [
     "write_partition",
 ]
 
-# 2: every file has a checksum.
-FORMAT = 2
+# 2: every file has a checksum. 3: chunks lie in the folder of their array.
+FORMAT, READABLE = 3, (2, 3)
 KIND = "model"
 # Groups that keep what the root says: a damaged root is written anew from it.
 HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition"), "root"
@@ -262,7 +263,8 @@ class Root:
         StoreError : when the fit that does so has lost its store, or the disk refuses
         """
         check_owner(self.path)
-        own = {**self.group.attrs, **attributes}
+        # A store that was begun in an earlier format goes on in this one.
+        own = {**self.group.attrs, "daskls_format": FORMAT, **attributes}
         with disk_errors(self.path):
             write_description(self.path, "", own)
         self.group = open_group(self.path, "")
@@ -329,10 +331,11 @@ def _check_kind(path: Path, attributes: dict[str, Any]) -> None:
             "Give a path that save() or `daskls fit` wrote."
         )
     found = attributes.get("daskls_format")
-    if found != FORMAT:
+    if found not in READABLE:
         older = type(found) is int and found < FORMAT
         remedy = "Train the model again with this daskls" if older else "Upgrade daskls to open it"
+        where = ", into a store that does not exist yet" if older else ""
         raise StoreError(
-            f"The model at {path} has format {found!r}; this daskls reads format {FORMAT}. {remedy}"
-            f"{', into a store that does not exist yet' if older else ''}."
+            f"The model at {path} has format {found!r}; this daskls reads formats "
+            f"{READABLE[0]} to {FORMAT}. {remedy}{where}."
         )

@@ -23,7 +23,7 @@ from daskls.store.groups import (
     parse_attributes,
 )
 from daskls.store.guard import read_whole
-from daskls.store.layout import FORMAT, HOLD_ROOT_COPY, KIND, ROOT_COPY, Root, parse_root
+from daskls.store.layout import HOLD_ROOT_COPY, KIND, READABLE, ROOT_COPY, Root, parse_root
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles
 from daskls.store.packs import check_pack
@@ -103,7 +103,7 @@ def find_lack(root: Root) -> str | None:
 def part_of(root: Path, file: str) -> str | None:
     """Return the place of the part that a file belongs to; None outside the store, or of its root.
 
-    >>> part_of(Path("/m"), "/m/bundles/000000-000003/rows/c/0/0")
+    >>> part_of(Path("/m"), "/m/bundles/000000-000003/rows/c.0.0")
     'bundles/000000-000003'
     >>> part_of(Path("/m"), "/m/zarr.json")
     """
@@ -184,7 +184,9 @@ def _is_of_another_format(store: Path) -> bool:
     except StoreError:
         return False
     return bool(
-        attributes and attributes.get("kind") == KIND and attributes.get("daskls_format") != FORMAT
+        attributes
+        and attributes.get("kind") == KIND
+        and attributes.get("daskls_format") not in READABLE
     )
 
 

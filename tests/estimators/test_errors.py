@@ -440,7 +440,7 @@ def saved(model, tmp_path):
 
 def test_newer_format(saved):
     edit_attributes(saved, lambda a: a.update(daskls_format=99))
-    with pytest.raises(StoreError, match=r"format 99; this daskls reads format 2\. Upgrade"):
+    with pytest.raises(StoreError, match=r"format 99; this daskls reads formats 2 to 3\. Upgrade"):
         daskls.load(saved)
     with pytest.raises(StoreError, match="format 99"):
         small_svc(store=saved).fit(X, Y)
@@ -454,7 +454,7 @@ def test_older_format(saved):
     del content["attributes"]["crc32c"]
     file.write_text(json.dumps(content))
     for use in (daskls.load, lambda path: small_svc(store=path).fit(X, Y)):
-        with pytest.raises(StoreError, match=r"format 1; this daskls reads format 2\. Train"):
+        with pytest.raises(StoreError, match=r"format 1; this daskls reads formats 2 to 3\. Train"):
             use(saved)
 
 

@@ -137,7 +137,8 @@ def test_there_is_something_of_every_kind_to_damage(tmp_path):
             store = tmp_path / f"{name} {number}"
             stopped(kind, store, place)
             names |= {
-                file.relative_to(store).parts[0].split("-")[0] + file.suffix
+                # Without the numbers of a chunk's name.
+                (file.relative_to(store).parts[0].split("-")[0] + file.suffix).rstrip(".0123456789")
                 for file in store.rglob("*")
                 if file.is_file()
             }
@@ -207,7 +208,7 @@ def test_only_what_is_damaged_is_trained_again(tmp_path, monkeypatch):
     folder = bundle_path(store, damaged.first_leaf, damaged.last_leaf)
     before = {f: t for f, t in times(store / "bundles").items() if folder not in f.parents}
     assert len(before) >= 3
-    (folder / "coef" / "c" / "0").write_bytes(b"")
+    (folder / "coef" / "c.0").write_bytes(b"")
     written = Calls(monkeypatch, train, "write_bundle", lambda *args: args[1:3])
     small_svc(store=store).fit(X, Y)
     # A leaf may be another bundle's part now: it is trained by itself.
@@ -269,7 +270,7 @@ def test_a_damaged_file_of_another_store_stays(tmp_path):
     # What a prediction finds damaged is named, and left as it is.
     store = tmp_path / "m"
     small_svc().fit(X, Y).save(store)
-    file = next(f for f in files_of(store / "bundles") if f.match("center/c/0/0"))
+    file = next(f for f in files_of(store / "bundles") if f.match("center/c.0.0"))
     file.write_bytes(b"")
     before = times(store)
     with pytest.raises(StoreError, match=rf"{file} is damaged.*Copy the model again; or call fit"):

@@ -1,0 +1,94 @@
+"""A model of an earlier format opens, answers as before, and goes on where it was left."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import zarr
+from support import edit_attributes, model_bits, small_svc
+
+import daskls
+from daskls.errors import DamageError
+from daskls.store.groups import open_group
+from daskls.store.models import finished_bundles
+
+RNG = np.random.default_rng(5)
+# Enough for several bundles.
+X = RNG.normal(size=(6000, 3)).astype("f4")
+PARAMS = {"cell_size": 700, "tol": 0.1}
+Y = (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def as_format_2(store):
+    """Write a model's arrays as daskls did before: a folder for each part of a chunk's name."""
+    for file in store.rglob("zarr.json"):
+        content = json.loads(file.read_text())
+        if content["node_type"] == "group":
+            place = file.parent.relative_to(store).as_posix()
+            edit_attributes(store, drop_separators, "" if place == "." else place)
+            continue
+        content["chunk_key_encoding"]["configuration"]["separator"] = "/"
+        file.write_text(json.dumps(content, indent=2))
+        for chunk in list(file.parent.glob("c.*")):
+            target = file.parent.joinpath(*chunk.name.split("."))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            chunk.rename(target)
+    edit_attributes(store, lambda a: a.update(daskls_format=2))
+    assert not list(store.rglob("c.*"))
+    assert list(store.rglob("c/0/0"))
+
+
+def drop_separators(attributes):
+    for spec in attributes.get("arrays", {}).values():
+        del spec["separator"]
+
+
+@pytest.fixture
+def stores(tmp_path):
+    """A model as it is written today, and the same one as it was."""
+    small_svc(store=tmp_path / "new", **PARAMS).fit(X, Y)
+    shutil.copytree(tmp_path / "new", tmp_path / "old")
+    as_format_2(tmp_path / "old")
+    return tmp_path / "new", tmp_path / "old"
+
+
+def test_it_answers_as_before(stores):
+    new, old = stores
+    assert model_bits(old) == model_bits(new)
+    answers = [daskls.load(store).decision_function(X) for store in stores]
+    np.testing.assert_array_equal(*answers)
+
+
+def test_any_zarr_reads_both(stores):
+    names = [sorted(f.parent.relative_to(s) for f in s.rglob("zarr.json")) for s in stores]
+    assert names[0] == names[1]
+    opened = [tuple(zarr.open(store / name, mode="r") for store in stores) for name in names[0]]
+    arrays = [pair for pair in opened if isinstance(pair[0], zarr.Array)]
+    assert len(arrays) > 20
+    for new, old in arrays:
+        np.testing.assert_array_equal(new[...], old[...])
+    assert any(new.ndim == 2 and new.size for new, _ in arrays)
+
+
+def test_its_damage_is_noticed(stores):
+    _, old = stores
+    chunk = sorted(old.glob("bundles/*/coef/c/0"))[0]
+    chunk.write_bytes(chunk.read_bytes()[::-1])
+    place = chunk.parents[2].relative_to(old).as_posix()
+    with pytest.raises(DamageError, match=r"coef/c/0 is damaged"):
+        open_group(old, place).read("coef")
+
+
+def test_a_fit_goes_on_with_it_and_says_what_the_store_is_now(stores):
+    new, old = stores
+    expected = model_bits(new)
+    first, last = finished_bundles(old)[0]
+    shutil.rmtree(old / "bundles" / f"{first:06d}-{last:06d}")
+    kept = {file: file.stat().st_mtime_ns for file in (old / "bundles").rglob("c/*")}
+    small_svc(store=old, **PARAMS).fit(X, Y)
+    assert model_bits(old) == expected
+    assert kept
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept
+    # A daskls that knows the earlier format alone would miss chunks, and must be told why.
+    assert zarr.open_group(old, mode="r").attrs["daskls_format"] == 3
