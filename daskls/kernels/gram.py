@@ -5,13 +5,23 @@ distance ``|a|^2 + |b|^2 - 2 a.b`` loses about 1e-7 r^2, and the narrowest width
 dimensions multiplies that by 1e6.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.exponential import LOWEST_EXPONENT
 from daskls.records import FloatArray, KernelSpec
 
-__all__ = ["TILE_ROWS", "apply_kernel", "base_block", "base_matrix", "centered"]
+__all__ = [
+    "TILE_ROWS",
+    "apply_kernel",
+    "base_block",
+    "base_matrix",
+    "centered",
+    "product_tiles",
+    "squared_norms",
+]
 
 # Rows per GEMM. A product's bits depend on its shape, so every block has this many, zero-padded. A
 # multiple of 24, the width of OpenBLAS's AVX-512 kernel: of 256 rows the last four round otherwise.
@@ -42,22 +52,49 @@ def base_block(A: FloatArray, B: FloatArray, name: str) -> FloatArray:
     -----
     Row i of the result has the same bits whatever the other rows of A are, and however many.
     """
-    m, d = A.shape
-    base = np.empty((m, B.shape[0]))
-    padded = np.zeros((TILE_ROWS, d))
-    for start in range(0, m, TILE_ROWS):
-        stop = min(start + TILE_ROWS, m)
-        padded[: stop - start] = A[start:stop]
-        padded[stop - start :] = 0.0
-        for first in range(0, B.shape[0], TILE_COLUMNS):
-            own = slice(first, first + TILE_COLUMNS)
-            base[start:stop, own] = (padded @ B[own].T)[: stop - start]
+    base = np.empty((len(A), len(B)))
+    for rows, products in product_tiles(A, B):
+        base[rows] = products[: rows.stop - rows.start]
     if name == "rbf":
         base *= -2.0
         base += squared_norms(A)[:, None]
         base += squared_norms(B)
         np.maximum(base, 0.0, out=base)
     return base
+
+
+def product_tiles(A: FloatArray, B: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield rows of A, and their inner products with all rows of B.
+
+    Parameters
+    ----------
+    A : float64 array, shape (m, d), C-contiguous
+    B : float64 array, shape (s, d), C-contiguous
+
+    Yields
+    ------
+    rows : slice. At most `TILE_ROWS` rows of A.
+    products : float64 array, shape (TILE_ROWS, s). Those of the rows come first; it is the
+        caller's.
+    """
+    m, d = A.shape
+    padded = np.zeros((TILE_ROWS, d))
+    for start in range(0, m, TILE_ROWS):
+        stop = min(start + TILE_ROWS, m)
+        padded[: stop - start] = A[start:stop]
+        padded[stop - start :] = 0.0
+        yield slice(start, stop), _products(padded, B)
+
+
+def _products(padded: FloatArray, B: FloatArray) -> FloatArray:
+    """Return the inner products of one tile of rows."""
+    if len(B) <= TILE_COLUMNS:
+        return padded @ B.T
+    products = np.empty((TILE_ROWS, len(B)))
+    for first in range(0, len(B), TILE_COLUMNS):
+        own = slice(first, first + TILE_COLUMNS)
+        products[:, own] = padded @ B[own].T
+    return products
 
 
 def squared_norms(A: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from daskls.kernels._jit import jit
+from daskls.kernels._jit import inline_jit, jit
 from daskls.records import FloatArray, IntArray
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Ballot",
     "class_scores",
     "pair_decisions",
+    "pair_row",
     "pairs_of",
     "spread_pairs",
     "vote_scores",
@@ -29,6 +30,31 @@ def pairs_of(n_classes: int) -> list[tuple[int, int]]:
     return [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
 
 
+@inline_jit
+def pair_row(row, coef, class_ptr, out):
+    """Write one query's decision values of every pair of classes, as `pair_decisions` does.
+
+    Parameters
+    ----------
+    row : array, shape (s,). The kernel values of the query and all support rows.
+    coef, class_ptr : as for `pair_decisions`
+    out : float64 array, shape (k (k - 1) / 2,). Overwritten.
+    """
+    n_classes = class_ptr.shape[0] - 1
+    p = 0
+    for a in range(n_classes):
+        for b in range(a + 1, n_classes):
+            total = 0.0
+            c = coef[b - 1]
+            for j in range(class_ptr[a], class_ptr[a + 1]):
+                total += np.float64(row[j]) * np.float64(c[j])
+            c = coef[a]
+            for j in range(class_ptr[b], class_ptr[b + 1]):
+                total += np.float64(row[j]) * np.float64(c[j])
+            out[p] = total
+            p += 1
+
+
 @jit
 def pair_decisions(K, coef, class_ptr, out):
     """Write the decision values of every pair of classes, summed in a fixed order of rows.
@@ -41,21 +67,8 @@ def pair_decisions(K, coef, class_ptr, out):
     out : float64 array, shape (m, k (k - 1) / 2). Overwritten; positive speaks for the
         second class of a pair, as in scikit-learn's binary decision function.
     """
-    n_classes = class_ptr.shape[0] - 1
     for i in range(K.shape[0]):
-        row = K[i]
-        p = 0
-        for a in range(n_classes):
-            for b in range(a + 1, n_classes):
-                total = 0.0
-                c = coef[b - 1]
-                for j in range(class_ptr[a], class_ptr[a + 1]):
-                    total += row[j] * np.float64(c[j])
-                c = coef[a]
-                for j in range(class_ptr[b], class_ptr[b + 1]):
-                    total += row[j] * np.float64(c[j])
-                out[i, p] = total
-                p += 1
+        pair_row(K[i], coef, class_ptr, out[i])
 
 
 class Ballot:

@@ -1,0 +1,175 @@
+"""Decision values against their definition, and that a query's bits are its own."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import naive
+import numba
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from daskls.kernels._jit import jit
+from daskls.kernels.decision import decide_pairs
+from daskls.kernels.gram import TILE_ROWS
+from daskls.kernels.wide_exponential import wide_exp_row, wide_exp_terms
+from daskls.records import CellReport, KernelSpec, LocalModel
+
+COUNTS = (31, 1, 17, 52)
+
+
+def model_of(kernel, d, n_classes=2, scale=1.0, seed=0, constant=()):
+    """Return a model of random support rows, whose given columns hold one value each."""
+    rng = np.random.default_rng(seed)
+    counts = COUNTS[:n_classes]
+    rows = rng.normal(size=(sum(counts), d)).astype(np.float32)
+    rows[:, list(constant)] = rows[0, list(constant)]
+    return LocalModel(
+        center=rng.normal(size=d),
+        rows=rows,
+        coef=(scale * rng.normal(size=(n_classes - 1, len(rows)))).astype(np.float32),
+        classes=np.arange(n_classes, dtype=np.int32),
+        class_ptr=np.r_[0, np.cumsum(counts)],
+        intercepts=rng.normal(size=n_classes * (n_classes - 1) // 2),
+        kernel=kernel,
+        report=CellReport(0, n_classes, len(rows), len(rows), 0.0),
+    )
+
+
+def queries_of(model, m, seed=1):
+    """Return queries about the support rows: some are support rows, some are far away."""
+    rng = np.random.default_rng(seed)
+    X = model.center + rng.normal(size=(m, len(model.center)))
+    X[::5] = model.center + model.rows[rng.integers(0, len(model.rows), len(X[::5]))]
+    X[1::7] *= 1e3
+    return X
+
+
+def expected_of(model, X):
+    kernel = model.kernel
+    K = naive.kernel_matrix(
+        X - model.center, model.rows, kernel.name, kernel.gamma, kernel.degree, kernel.coef0
+    )
+    return naive.pair_decisions(K, model.coef, model.class_ptr) + model.intercepts
+
+
+KERNELS = [
+    KernelSpec("rbf", 1e-3),
+    KernelSpec("rbf", 0.7),
+    KernelSpec("rbf", 4e3),
+    KernelSpec("linear"),
+    KernelSpec("poly", 0.5, 3, 1.0),
+]
+# One feature, one unrolled step and its edges, the widest that is taken directly, and wider.
+WIDTHS = [1, 2, 3, 4, 5, 16, 17, 40]
+
+
+@pytest.mark.parametrize("d", WIDTHS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_decisions_are_those_of_the_definition(kernel, d, n_classes):
+    model = model_of(kernel, d, n_classes, scale=1e4)
+    X = queries_of(model, 23)
+    found, expected = decide_pairs(model, X), expected_of(model, X)
+    tolerance = 1e-8 * max(1.0, float(np.abs(expected).max()) / 1e4)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=tolerance)
+
+
+@pytest.mark.parametrize("d", [1, 5, 16, 40])
+@pytest.mark.parametrize("n_constant", [1, 4])
+def test_columns_of_one_value_count_in_every_distance(d, n_constant):
+    model = model_of(KernelSpec("rbf", 0.3), d, 4, constant=range(0, d, -(-d // n_constant)))
+    X = queries_of(model, 23)
+    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-11)
+
+
+def test_support_rows_that_are_all_equal():
+    model = model_of(KernelSpec("rbf", 0.3), 3, constant=range(3))
+    X = queries_of(model, 9)
+    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-11)
+
+
+def test_no_queries_have_no_decisions():
+    model = model_of(KernelSpec("rbf", 0.3), 3, 4)
+    assert decide_pairs(model, np.empty((0, 3))).shape == (0, 6)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-12, 1e12, 1e30])
+def test_units_of_features_do_not_matter(unit):
+    model = model_of(KernelSpec("rbf", 0.4), 3)
+    X = queries_of(model, 23)
+    scaled = LocalModel(
+        **{
+            **vars(model),
+            "center": model.center * unit,
+            "rows": (model.rows * unit).astype(np.float32),
+            "kernel": KernelSpec("rbf", 0.4 / unit**2),
+        }
+    )
+    np.testing.assert_allclose(decide_pairs(scaled, X * unit), decide_pairs(model, X), atol=1e-4)
+
+
+@jit
+def _write(x, factor, last, out):
+    wide_exp_row(x, factor, last, out)
+
+
+@pytest.mark.parametrize("gamma", [1e-200, 0.04, 1.0, 1e200])
+def test_the_wide_exponential_is_exact_to_float64(gamma):
+    t = np.r_[0.0, 1e-17, np.linspace(0, 60, 10_001), 61.0, 1e3, np.inf]
+    out = np.empty_like(t)
+    _write(t / gamma, *wide_exp_terms(gamma), out)
+    exact = np.exp(-np.minimum(t, 60.0))
+    assert (np.abs(out - exact) <= exact * (1e-15 + 4e-16 * np.minimum(t, 60.0))).all()
+    assert out[0] == 1.0
+
+
+def check_bits(model):
+    """Compare a query's decisions alone, in every place of a tile, and beside any others."""
+    X = queries_of(model, TILE_ROWS + 7)
+    whole, alone = decide_pairs(model, X), decide_pairs(model, X[5:6])
+    assert (decide_pairs(model, np.repeat(X[5:6], TILE_ROWS + 7, axis=0)) == alone).all()
+    for start, stop in [(0, 1), (5, 6), (3, 90), (TILE_ROWS - 1, TILE_ROWS + 7)]:
+        assert (decide_pairs(model, X[start:stop]) == whole[start:stop]).all(), (start, stop)
+    assert (decide_pairs(model, X[::-1])[::-1] == whole).all()
+
+
+def check_all_bits():
+    """Run `check_bits` on every kernel, width and number of classes, with one BLAS thread."""
+    with threadpool_limits(1, user_api="blas"):
+        for kernel, d, n_classes in itertools.product(KERNELS, WIDTHS, (2, 4)):
+            check_bits(model_of(kernel, d, n_classes, scale=1e4))
+
+
+@pytest.mark.parametrize("core", ["Haswell", "SkylakeX"])
+def test_bits_of_a_query_are_its_own(core):
+    """At every place of a tile, with whatever neighbors; BLAS takes the kernels of that core."""
+    folder = Path(__file__).parent
+    paths = [str(folder), str(folder.parent), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "OPENBLAS_CORETYPE": core,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+    command = [sys.executable, "-c", "import test_decision; test_decision.check_all_bits()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_model_read_only_or_of_a_view_has_the_same_bits():
+    model = model_of(KernelSpec("rbf", 0.3), 12, 4)
+    X = queries_of(model, 30)
+    expected = decide_pairs(model, X)
+    frozen = {name: np.array(value) for name, value in vars(model).items() if name in ARRAYS}
+    for array in frozen.values():
+        array.flags.writeable = False
+    other = LocalModel(**{**vars(model), **frozen})
+    np.testing.assert_array_equal(decide_pairs(other, X), expected)
+    np.testing.assert_array_equal(decide_pairs(model, np.asfortranarray(X)), expected)
+
+
+ARRAYS = ("center", "rows", "coef", "class_ptr", "intercepts")
