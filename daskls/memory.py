@@ -146,8 +146,8 @@ def gather_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 
 def search_nbytes(sizes: TaskSizes, n_queries: int, n_neighbors: int, leaf_rows: int) -> int:
-    """Peak bytes of a search: a leaf, the distances of a tile to a cell, and all lists, sorted."""
-    leaf = leaf_rows * (sizes.n_features * F8 + 20)
+    """Peak bytes of a search: a leaf and its blocks, a tile's distances, and all lists, sorted."""
+    leaf = leaf_rows * (sizes.n_features * (F8 + F4) + 52)
     tile = min(n_queries, 512) * min(leaf_rows, sizes.cell_size) * 2 * F8
     return leaf + tile + n_queries * n_neighbors * 6 * F8 + n_queries * sizes.n_features * 3 * F8
 

@@ -426,6 +426,12 @@ class LeafRows:
         own = np.arange(len(self.numbers)) if self.kept is None else self.kept
         return own + self.first_place
 
+    @property
+    def nbytes(self) -> int:
+        """What it takes to keep the rows, and the float32 blocks of them that searches make."""
+        m, d = self.X.shape
+        return int(self.X.nbytes + self.numbers.nbytes + (m + 64) * (4 * (d + 4) + 8))
+
     def only(self, mask: IntArray) -> "LeafRows":
         """Return some of the rows; the bounds of their cells hold for fewer rows, too."""
         kept = np.flatnonzero(mask)

@@ -1,9 +1,10 @@
 """The k nearest rows of each query, kept in a heap: approximate distances first, exact ones last.
 
-A GEMM gives distances that are right but for a bounded rounding error. A row whose approximate
-distance cannot be among the k smallest is passed over; for the others the distance is summed anew,
-feature by feature in float64. The order is that of (exact squared distance, row number): no two
-rows share a place in it, so the result does not depend on the order in which rows are offered.
+What gives the approximate distances (kernels/blocks.py, or a GEMM for those of a polynomial kernel)
+is right but for a bounded rounding error. A row whose approximate distance cannot be among the k
+smallest is passed over; for the others the distance is summed anew, feature by feature in float64.
+The order is that of (exact squared distance, row number): no two rows share a place in it, so the
+result does not depend on the order in which rows are offered.
 """
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "mark_inside",
     "offer_rows",
     "polynomial_distance",
+    "sink",
     "sort_heaps",
     "squared_distance",
 ]
@@ -108,7 +110,7 @@ def bound_distances(queries, centers, r_min, r_max, low, high, out):
 
 
 @exact_jit
-def _sink(keys, numbers, places, top):
+def sink(keys, numbers, places, top):
     """Restore a max-heap whose entry at ``top`` may be too small."""
     n = keys.shape[0]
     while True:
@@ -130,8 +132,8 @@ def _sink(keys, numbers, places, top):
 
 
 @exact_jit
-def offer_rows(queries, approximate, slack, X, numbers, places, degree, gamma, coef0, heaps):
-    """Offer rows to the heaps of some queries.
+def offer_rows(queries, approximate, slack, X, numbers, places, kernel, heaps):
+    """Offer rows to the heaps of some queries, by distances in a polynomial's feature space.
 
     Parameters
     ----------
@@ -141,12 +143,12 @@ def offer_rows(queries, approximate, slack, X, numbers, places, degree, gamma, c
     X : real array, shape (m, d), C-contiguous
     numbers : int64 array, shape (m,). Global row numbers.
     places : int64 array, shape (m,). Where the rows stand in the store.
-    degree : int. 0: Euclidean distances; else those of a polynomial kernel of that degree.
-    gamma, coef0 : float. Of that kernel.
+    kernel : tuple of int, float, float. Its degree, gamma and coef0.
     heaps : tuple of float64, int64, int64 arrays, shape (n, k), and the int64 array (q,) of the
         heap of each query: squared distances, numbers and places, as max-heaps. Updated in place.
     """
     keys, held, kept, which = heaps
+    degree, gamma, coef0 = kernel
     for i in range(queries.shape[0]):
         heap = which[i]
         own_keys, own_numbers, own_places = keys[heap], held[heap], kept[heap]
@@ -156,15 +158,12 @@ def offer_rows(queries, approximate, slack, X, numbers, places, degree, gamma, c
         for j in range(row.shape[0]):
             if row[j] > limit:
                 continue
-            if degree == 0:
-                distance = squared_distance(query, X[j])
-            else:
-                distance = polynomial_distance(query, X[j], gamma, coef0, degree)
+            distance = polynomial_distance(query, X[j], gamma, coef0, degree)
             if distance < own_keys[0] or (distance == own_keys[0] and numbers[j] < own_numbers[0]):
                 own_keys[0] = distance
                 own_numbers[0] = numbers[j]
                 own_places[0] = places[j]
-                _sink(own_keys, own_numbers, own_places, 0)
+                sink(own_keys, own_numbers, own_places, 0)
                 limit = own_keys[0] + slack[i]
 
 

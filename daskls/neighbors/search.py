@@ -2,17 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from daskls.kernels.blocks import nearest_regions, offer_blocks, raise_bounds
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
-from daskls.neighbors.regions import lower_bounds
+from daskls.neighbors.packed import packed
 from daskls.records import FloatArray, IntArray, KernelSpec, LeafRows, Regions, SolverSpec
 
 __all__ = ["EUCLIDEAN", "Neighbors", "find_nearest", "metric_of"]
 
-# Queries that are searched together: their distances to a cell are one GEMM.
+# Queries that are searched together: each leaf is read once for all of them.
 TILE_QUERIES = 512
+# Rows whose products with a tile of queries are held at once.
+PRODUCT_ROWS = 1024
 # The metric of every kernel whose distance grows with the Euclidean one.
 EUCLIDEAN = KernelSpec("rbf")
 EPS = float(np.finfo(np.float64).eps)
@@ -71,14 +75,17 @@ def find_nearest(
 
     Notes
     -----
-    Cost: one GEMM and one pass a tile of queries and a cell that the bounds do not exclude.
+    Cost: bounds to every leaf and, of leaves that they do not exclude, to blocks of rows; then the
+    distances to the rows of blocks that these do not exclude.
     """
+    is_poly = metric.name == "poly"
+    tile: Callable[..., _Tile] = partial(_PolynomialTile, kernel=metric) if is_poly else _Tile
     parts = [
-        _Tile(queries[start : start + TILE_QUERIES], n_neighbors, metric).search(leaves, read_leaf)
+        tile(queries[start : start + TILE_QUERIES], n_neighbors).search(leaves, read_leaf)
         for start in range(0, len(queries), TILE_QUERIES)
     ]
     if not parts:
-        parts = [_Tile(queries, n_neighbors, metric).result()]
+        parts = [_Tile(queries, n_neighbors).result()]
     return Neighbors(
         np.concatenate([part.distances for part in parts]),
         np.concatenate([part.numbers for part in parts]),
@@ -88,40 +95,51 @@ def find_nearest(
 
 
 class _Tile:
-    """Some queries and the heaps of their nearest rows so far."""
+    """Some queries and the heaps of their nearest rows so far, by Euclidean distances."""
 
-    def __init__(self, queries: FloatArray, n_neighbors: int, metric: KernelSpec) -> None:
+    def __init__(self, queries: FloatArray, n_neighbors: int) -> None:
         self.exact = np.ascontiguousarray(queries, dtype=np.float64)
         shape = len(queries), n_neighbors
         self.keys = np.full(shape, np.inf)
         self.numbers = np.full(shape, EMPTY)
         self.places = np.full(shape, -1)
         self.n_read = np.zeros(len(queries), np.int64)
-        self.metric = metric
-        self.bounded = metric.name != "poly"
 
     def search(self, leaves: Regions, read_leaf: Callable[[int], LeafRows]) -> Neighbors:
-        """Visit the leaves, nearest first."""
-        bounds = self._bounds(self.exact, leaves)
-        # Nearest first for most of the queries; which order it is changes only the time.
-        nearest = bounds.min(axis=0, initial=np.inf)
-        typical = self._center_distances(leaves)
-        for leaf in np.lexsort((typical, nearest)):
+        """Visit the leaves, nearest first; each is read once."""
+        bounds, home = self._bounds(leaves)
+        filled = np.isfinite(leaves.r_max)
+        if filled.any():
+            # Where most of the queries are; nobody has a neighbor yet.
+            first = int(np.bincount(home, filled[home], len(filled)).argmax())
+            self._read(read_leaf(first), np.arange(len(home)))
+            filled[first] = False
+            self._tighten(leaves, bounds)
+        # Which order it is changes only the time.
+        order = np.lexsort((self._center_distances(leaves), bounds.min(axis=0, initial=np.inf)))
+        wanted = (bounds <= self.keys[:, :1]).any(axis=0) & filled
+        for leaf in order[wanted[order]].tolist():
             active = np.flatnonzero(bounds[:, leaf] <= self.keys[:, 0])
-            if len(active) and np.isfinite(nearest[leaf]):
-                self.n_read[active] += 1
-                self._visit(read_leaf(int(leaf)), active)
+            if len(active):
+                self._read(read_leaf(leaf), active)
         return self.result()
 
     def result(self) -> Neighbors:
         """Return the heaps, sorted."""
         return Neighbors(*sort_heaps(self.keys, self.numbers, self.places), self.n_read)
 
-    def _bounds(self, queries: FloatArray, regions: Regions) -> FloatArray:
-        if self.bounded:
-            return lower_bounds(queries, regions)
-        empty = np.isinf(regions.r_max)
-        return np.where(empty, np.inf, np.zeros((len(queries), 1)))
+    def _bounds(self, regions: Regions) -> tuple[FloatArray, IntArray]:
+        """Return bounds on the squared distances to each region's rows, and the nearest region."""
+        bounds = np.empty((len(self.exact), len(regions.r_max)))
+        home = np.empty(len(self.exact), np.int64)
+        centers = np.ascontiguousarray(regions.centers.T)
+        radii, box = (regions.r_min, regions.r_max), (regions.low, regions.high)
+        nearest_regions(self.exact, centers, *radii, *box, bounds, home)
+        return bounds, home
+
+    def _tighten(self, regions: Regions, bounds: FloatArray) -> None:
+        """Raise the bounds that the nearest rows so far do not exceed."""
+        raise_bounds(self.exact, regions.low, regions.high, self.keys[:, 0], bounds)
 
     def _center_distances(self, regions: Regions) -> FloatArray:
         """Return the squared distance of each region's center to the queries' mean."""
@@ -129,76 +147,54 @@ class _Tile:
         distances: FloatArray = np.einsum("ij,ij->i", steps, steps)
         return distances
 
-    def _visit(self, leaf: LeafRows, active: IntArray) -> None:
-        """Offer the leaf's rows, cell by cell, each query's nearest cell first."""
-        bounds = self._bounds(self.exact[active], leaf.cells)
-        home = bounds.argmin(axis=1)
-        cells = np.argsort(bounds.mean(axis=0), kind="stable").tolist()
-        fresh = not np.isfinite(self.keys[active, 0]).all()
-        if fresh:
-            for cell in cells:
-                self._offer(leaf, cell, active[home == cell])
-        for cell in cells:
-            wanted = bounds[:, cell] <= self.keys[active, 0]
-            self._offer(leaf, cell, active[wanted & (home != cell) if fresh else wanted])
+    def _read(self, leaf: LeafRows, active: IntArray) -> None:
+        """Offer a leaf that was read to some queries."""
+        self.n_read[active] += 1
+        if len(leaf.X):
+            self._offer(leaf, active)
 
-    def _offer(self, leaf: LeafRows, cell: int, active: IntArray) -> None:
-        """Offer one cell's rows to some queries."""
-        start, stop = leaf.cell_ptr[cell : cell + 2]
-        if not len(active) or start == stop:
-            return
-        X = leaf.X[start:stop]
-        approximate, slack = self._approximate(X, leaf.cells.centers[cell], active)
-        offer_rows(
-            self.exact[active],
-            approximate,
-            slack,
-            X,
-            leaf.numbers[start:stop],
-            leaf.places[start:stop],
-            self.metric.degree if not self.bounded else 0,
-            self.metric.gamma,
-            self.metric.coef0,
-            (self.keys, self.numbers, self.places, active),
-        )
+    def _offer(self, leaf: LeafRows, active: IntArray) -> None:
+        heaps = self.keys, self.numbers, self.places
+        offer_blocks(self.exact, active, packed(leaf), leaf.X, leaf.numbers, leaf.places, heaps)
 
-    def _approximate(
-        self, X: FloatArray, center: FloatArray, active: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
+
+class _PolynomialTile(_Tile):
+    """The same by distances in a polynomial kernel's feature space: there is no bound."""
+
+    def __init__(self, queries: FloatArray, n_neighbors: int, kernel: KernelSpec) -> None:
+        super().__init__(queries, n_neighbors)
+        self.kernel = kernel
+
+    def _bounds(self, regions: Regions) -> tuple[FloatArray, IntArray]:
+        bounds, home = super()._bounds(regions)
+        return np.where(np.isfinite(regions.r_max), 0.0, bounds), home
+
+    def _tighten(self, regions: Regions, bounds: FloatArray) -> None:
+        """Leave the bounds as they are."""
+
+    def _offer(self, leaf: LeafRows, active: IntArray) -> None:
+        kernel = self.kernel.degree, self.kernel.gamma, self.kernel.coef0
+        heaps = self.keys, self.numbers, self.places, active
+        queries = self.exact[active]
+        for start in range(0, len(leaf.X), PRODUCT_ROWS):
+            own = slice(start, start + PRODUCT_ROWS)
+            X, numbers, places = leaf.X[own], leaf.numbers[own], leaf.places[own]
+            offer_rows(queries, *self._approximate(X, queries), X, numbers, places, kernel, heaps)
+
+    def _approximate(self, X: FloatArray, Q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return distances by one GEMM, and by how much each query's may be wrong."""
-        if not self.bounded:
-            center = np.zeros_like(center)
-        A = np.subtract(X, center, dtype=np.float64)
-        Q = self.exact[active] - center
-        # The center's own rounding is part of the rows: their size counts, not that of the steps.
-        size = np.abs(A).max() + np.abs(center).max() + np.abs(self.exact[active]).max(axis=1)
-        products = Q @ A.T
-        norms, own = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", Q, Q)
-        d = X.shape[1]
-        if self.bounded:
-            products *= -2.0
-            products += norms
-            products += own[:, None]
-            # Rounding: of d products and sums each, of vectors that are at most this long.
-            length = np.sqrt(norms.max()) + np.sqrt(own)
-            slack = 8 * (d + 8) * EPS * length**2 + 8 * EPS * length * size * np.sqrt(d)
-            return products, slack
-        return self._polynomial(products, norms, own)
-
-    def _polynomial(
-        self, products: FloatArray, norms: FloatArray, own: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Turn inner products into squared distances in the polynomial kernel's feature space."""
-        kernel = self.metric
+        kernel = self.kernel
+        A = X.astype(np.float64, copy=False)
 
         def value(inner: FloatArray) -> FloatArray:
             powers: FloatArray = (kernel.gamma * inner + kernel.coef0) ** kernel.degree
             return powers
 
-        distances = value(products)
+        norms, own = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", Q, Q)
+        distances = value(Q @ A.T)
         distances *= -2.0
         distances += value(norms)
         distances += value(own)[:, None]
         largest = kernel.gamma * np.maximum(norms.max(), own) + abs(kernel.coef0)
-        d = self.exact.shape[1]
+        d = A.shape[1]
         return distances, 32 * (d + 8) * kernel.degree * EPS * largest**kernel.degree

@@ -194,7 +194,7 @@ class LeafReader:
         found = self._cache.get(leaf)
         if found is None:
             found = self._read(leaf)
-            self._cache.put(leaf, found, found.X.nbytes + found.numbers.nbytes)
+            self._cache.put(leaf, found, found.nbytes)
         return found
 
     def _column(self, leaf: int, name: str, whole: bool = False) -> FloatArray:

@@ -1,0 +1,335 @@
+"""The rows of a leaf in blocks of near ones, laid out so that distances to a block are vectors.
+
+Distances are first taken in float32 from differences of rows, never from expanded squares: in units
+of the leaf's own radius around its center they are wrong by a known small share, wherever the rows
+lie. What they cannot exclude is summed anew as kernels/nearest.py has it; so a float32 rounds
+nothing that anybody sees.
+
+The bounds that are used, with u = 2^-24, x the row, q the query, all in the leaf's units and R the
+largest length of a row: casting moves q and x by at most u |q| and u R, and a sum of d squares of
+differences is wrong by a share of at most (d + 2) u. Both are taken twice.
+"""
+
+import numpy as np
+
+from daskls.kernels._jit import exact_jit, inline_jit, jit
+from daskls.kernels.nearest import sink, squared_distance
+
+__all__ = [
+    "BLOCK_ROWS",
+    "fill_blocks",
+    "nearest_regions",
+    "offer_blocks",
+    "order_blocks",
+    "raise_bounds",
+]
+
+# Rows of a block: four vectors of AVX-512.
+BLOCK_ROWS = 64
+# Features are taken four at a time, so that sums are loaded and stored a fourth as often.
+STEP = 4
+UNIT_ROUNDOFF = 2.0**-24
+# Squared lengths in the leaf's units up to which no float32 overflows; beyond, all is looked at.
+FARTHEST = 1e34
+# What a square that is too small for float64 may have been: the least number above 0.
+LEAST_SQUARE = 5e-324
+MARGIN = 1e-9
+
+
+@exact_jit
+def order_blocks(X, order):
+    """Sort rows so that each run of `BLOCK_ROWS` lies together: halves along the widest feature.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    order : int64 array, shape (m,). The rows' numbers; permuted in place.
+    """
+    n_blocks = -(-order.shape[0] // BLOCK_ROWS)
+    waiting = [(0, n_blocks)]
+    d = X.shape[1]
+    while waiting:
+        first, last = waiting.pop()
+        if last - first < 2:
+            continue
+        begin = first * BLOCK_ROWS
+        own = order[begin : min(last * BLOCK_ROWS, order.shape[0])].copy()
+        sums = np.zeros(d)
+        squares = np.zeros(d)
+        origin = X[own[0]]
+        for i in own:
+            for j in range(d):
+                step = np.float64(X[i, j]) - np.float64(origin[j])
+                sums[j] += step
+                squares[j] += step * step
+        widest = 0
+        largest = -1.0
+        for j in range(d):
+            spread = squares[j] - sums[j] * sums[j] / own.shape[0]
+            if spread > largest:
+                widest, largest = j, spread
+        values = np.empty(own.shape[0])
+        for i in range(own.shape[0]):
+            values[i] = X[own[i], widest]
+        ranked = np.argsort(values)
+        for i in range(own.shape[0]):
+            order[begin + i] = own[ranked[i]]
+        half = (first + last) // 2
+        waiting.append((first, half))
+        waiting.append((half, last))
+
+
+@exact_jit
+def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
+    """Write rows in the leaf's units, block by block, and where each block lies.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    order : int64 array, shape (m,). As `order_blocks` left it.
+    center : float64 array, shape (d,)
+    scale : float. A power of two.
+    blocks : float32 array, shape (n, D, BLOCK_ROWS), D >= d. Zeros but for what is written here;
+        what follows the last row is infinite.
+    bounds : float32 array, shape (3, D, N), N >= n. Centers of blocks, low and high sides, widened
+        by what they are rounded.
+    r_max : float64 array, shape (N,). Largest distance of a block's rows to its center.
+
+    Returns
+    -------
+    longest : float. The largest length of a row, in the leaf's units.
+    """
+    m, d = X.shape
+    longest = 0.0
+    for block in range(blocks.shape[0]):
+        begin = block * BLOCK_ROWS
+        n_own = min(BLOCK_ROWS, m - begin)
+        for j in range(d):
+            total = 0.0
+            low = np.inf
+            high = -np.inf
+            for r in range(n_own):
+                value = (np.float64(X[order[begin + r], j]) - center[j]) * scale
+                blocks[block, j, r] = value
+                total += value
+                low = value if value < low else low
+                high = value if value > high else high
+            for r in range(n_own, BLOCK_ROWS):
+                blocks[block, j, r] = np.inf
+            bounds[0, j, block] = total / n_own
+            bounds[1, j, block] = low - 2 * UNIT_ROUNDOFF * abs(low)
+            bounds[2, j, block] = high + 2 * UNIT_ROUNDOFF * abs(high)
+        for r in range(n_own):
+            length = 0.0
+            distance = 0.0
+            for j in range(d):
+                value = (np.float64(X[order[begin + r], j]) - center[j]) * scale
+                step = value - np.float64(bounds[0, j, block])
+                length += value * value
+                distance += step * step
+            longest = max(longest, length)
+            r_max[block] = max(r_max[block], distance)
+        r_max[block] = np.sqrt(r_max[block]) * (1.0 + MARGIN)
+    return np.sqrt(longest) * (1.0 + MARGIN)
+
+
+@exact_jit
+def _squares_to(rows, query, out):
+    """Write the squared distances of a query to rows: float32 (D, n), (D,) -> (n,)."""
+    for r in range(out.shape[0]):
+        out[r] = 0.0
+    for j in range(0, rows.shape[0], STEP):
+        a, b, c, d = query[j], query[j + 1], query[j + 2], query[j + 3]
+        for r in range(out.shape[0]):
+            x = rows[j, r] - a
+            y = rows[j + 1, r] - b
+            z = rows[j + 2, r] - c
+            w = rows[j + 3, r] - d
+            out[r] += (x * x + y * y) + (z * z + w * w)
+
+
+@exact_jit
+def _squares_to_boxes(low, high, query, out):
+    """Write the squared distances of a query to boxes: float32 (D, n), (D, n), (D,) -> (n,)."""
+    zero = np.float32(0.0)
+    for r in range(out.shape[0]):
+        out[r] = 0.0
+    for j in range(low.shape[0]):
+        value = query[j]
+        for r in range(out.shape[0]):
+            below = low[j, r] - value
+            above = value - high[j, r]
+            step = below if below > above else above
+            step = step if step > zero else zero
+            out[r] += step * step
+
+
+@exact_jit
+def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
+    """Offer a leaf's rows to the heaps of some queries, blocks of near rows first.
+
+    Parameters
+    ----------
+    queries : float64 array, shape (n, d)
+    which : int64 array, shape (q,). The queries to offer to.
+    leaf : tuple of blocks (n, D, BLOCK_ROWS), bounds (3, D, N), r_max (N,), order (m,), center
+        (d,), scale, longest. As `fill_blocks` has them.
+    X : real array, shape (m, d), C-contiguous
+    numbers, first_places : int64 arrays, shape (m,). Global row numbers; places in the store.
+    heaps : tuple of float64, int64, int64 arrays, shape (n, k): squared distances, numbers and
+        places, as max-heaps. Updated in place.
+    """
+    blocks, bounds, r_max, order, center, scale, longest = leaf
+    keys, held, kept = heaps
+    d = X.shape[1]
+    n_blocks = blocks.shape[0]
+    query = np.zeros(blocks.shape[1], np.float32)
+    to_center = np.empty(bounds.shape[2], np.float32)
+    to_box = np.empty(bounds.shape[2], np.float32)
+    lower = np.empty(n_blocks)
+    near = np.empty(BLOCK_ROWS, np.float32)
+    share = 2.0 * (d + 8) * UNIT_ROUNDOFF
+    least = d * LEAST_SQUARE
+    for i in which:
+        own_keys, own_numbers, own_places = keys[i], held[i], kept[i]
+        exact = queries[i]
+        length = 0.0
+        for j in range(d):
+            value = (exact[j] - center[j]) * scale
+            query[j] = value
+            length += value * value
+        cast = 2.0 * UNIT_ROUNDOFF * np.sqrt(length)
+        slack = cast + 2.0 * UNIT_ROUNDOFF * longest
+        _squares_to(bounds[0], query, to_center)
+        _squares_to_boxes(bounds[1], bounds[2], query, to_box)
+        home = 0
+        for b in range(n_blocks):
+            ball = np.sqrt(np.float64(to_center[b])) * (1.0 - share) - r_max[b]
+            box = np.sqrt(np.float64(to_box[b])) * (1.0 - share)
+            lower[b] = (ball if ball > box else box) - cast if length < FARTHEST else 0.0
+            home = b if to_center[b] < to_center[home] else home
+        if own_keys.shape[0] > 1:
+            visits = np.argsort(lower)
+        else:
+            visits = np.arange(n_blocks)
+            visits[0], visits[home] = home, 0
+        reach = np.sqrt(own_keys[0] + least) * scale * (1.0 + MARGIN)
+        limit = np.float32((reach + slack) ** 2 * (1.0 + share) + 1e-37)
+        for b in visits:
+            if lower[b] > reach:
+                continue
+            _squares_to(blocks[b], query, near)
+            n_near = np.int32(0)
+            for r in range(BLOCK_ROWS):
+                n_near += np.int32(0) if near[r] > limit else np.int32(1)
+            if n_near == 0:
+                continue
+            begin = b * BLOCK_ROWS
+            for r in range(min(BLOCK_ROWS, order.shape[0] - begin)):
+                if near[r] > limit:
+                    continue
+                row = order[begin + r]
+                distance = squared_distance(exact, X[row])
+                if distance < own_keys[0] or (
+                    distance == own_keys[0] and numbers[row] < own_numbers[0]
+                ):
+                    own_keys[0] = distance
+                    own_numbers[0] = numbers[row]
+                    own_places[0] = first_places[row]
+                    sink(own_keys, own_numbers, own_places, 0)
+                    reach = np.sqrt(own_keys[0] + least) * scale * (1.0 + MARGIN)
+                    limit = np.float32((reach + slack) ** 2 * (1.0 + share) + 1e-37)
+
+
+@inline_jit
+def _box_bound(query, low, high):
+    """Return what the squared distance of a query to the rows in a box is at least."""
+    total = 0.0
+    for j in range(query.shape[0]):
+        below = low[j] - query[j]
+        above = query[j] - high[j]
+        step = below if below > above else above
+        step = step if step > 0.0 else 0.0
+        total += step * step
+    return total * (1.0 - MARGIN)
+
+
+@inline_jit
+def _ball_bounds(query, centers, r_min, r_max, squares, bounds):
+    """Write squared distances to the centers, and to the rows between two spheres around each."""
+    squares[:] = 0.0
+    whole = centers.shape[0] - centers.shape[0] % STEP
+    for j in range(0, whole, STEP):
+        a, b, c, d = query[j], query[j + 1], query[j + 2], query[j + 3]
+        for r in range(squares.shape[0]):
+            x = centers[j, r] - a
+            y = centers[j + 1, r] - b
+            z = centers[j + 2, r] - c
+            w = centers[j + 3, r] - d
+            squares[r] += (x * x + y * y) + (z * z + w * w)
+    for j in range(whole, centers.shape[0]):
+        for r in range(squares.shape[0]):
+            step = centers[j, r] - query[j]
+            squares[r] += step * step
+    for r in range(centers.shape[1]):
+        distance = np.sqrt(squares[r])
+        outside = distance - r_max[r]
+        inside = r_min[r] - distance
+        gap = (outside if outside > inside else inside) - MARGIN * (distance + r_max[r])
+        gap = gap if gap > 0.0 else 0.0
+        bounds[r] = gap * gap if r_max[r] < np.inf else np.inf
+
+
+@inline_jit
+def _raise_own(query, low, high, limit, bounds):
+    """Raise one query's bounds: see `raise_bounds`."""
+    for r in range(low.shape[0]):
+        if bounds[r] <= limit and bounds[r] < np.inf:
+            box = _box_bound(query, low[r], high[r])
+            bounds[r] = box if box > bounds[r] else bounds[r]
+
+
+@jit
+def raise_bounds(queries, low, high, limits, bounds):
+    """Raise bounds that are within the limits to what the regions' boxes say.
+
+    Parameters
+    ----------
+    queries : float64 array, shape (q, d)
+    low, high : float64 arrays, shape (n, d)
+    limits : float64 array, shape (q,)
+    bounds : float64 array, shape (q, n). Updated in place.
+    """
+    for i in range(queries.shape[0]):
+        _raise_own(queries[i], low, high, limits[i], bounds[i])
+
+
+@jit
+def nearest_regions(queries, centers, r_min, r_max, low, high, bounds, home):
+    """Write bounds as of `bound_distances`, of far regions looser ones, and the nearest region.
+
+    Parameters
+    ----------
+    queries : float64 array, shape (q, d)
+    centers : float64 array, shape (d, n)
+    r_min, r_max : float64 arrays, shape (n,)
+    low, high : float64 arrays, shape (n, d)
+    bounds : float64 array, shape (q, n). Overwritten; infinite where ``r_max`` is.
+    home : int64 array, shape (q,). Overwritten with the region of the smallest bound; of several
+        the one of the nearest center.
+    """
+    squares = np.empty(centers.shape[1])
+    for i in range(queries.shape[0]):
+        own = bounds[i]
+        _ball_bounds(queries[i], centers, r_min, r_max, squares, own)
+        first = 0
+        for r in range(own.shape[0]):
+            closer = squares[r] < squares[first] or own[first] == np.inf
+            first = r if own[r] < np.inf and closer else first
+        box = _box_bound(queries[i], low[first], high[first])
+        _raise_own(queries[i], low, high, box if box > own[first] else own[first], own)
+        nearest = first
+        for r in range(own.shape[0]):
+            if own[r] < own[nearest] or (own[r] == own[nearest] and squares[r] < squares[nearest]):
+                nearest = r
+        home[i] = nearest
