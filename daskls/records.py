@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -274,6 +275,16 @@ class Tree:
     def n_leaves(self) -> int:
         """The number of leaves: one more than the nodes, as every node has two children."""
         return len(self.thresholds) + 1
+
+    @cached_property
+    def axes(self) -> IntArray:
+        """The feature that each node cuts across, int32 (n_nodes,); -1 across several."""
+        if not len(self.directions):
+            return np.empty(0, np.int32)
+        found = self.directions.argmax(axis=1).astype(np.int32)
+        is_axis = np.count_nonzero(self.directions, axis=1) == 1
+        is_axis &= self.directions[np.arange(len(found)), found] == 1.0
+        return np.where(is_axis, found, np.int32(-1))
 
 
 @dataclass(frozen=True, eq=False)

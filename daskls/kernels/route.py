@@ -10,13 +10,15 @@ import numpy as np
 from daskls.kernels._jit import exact_jit
 from daskls.records import FloatArray, IntArray
 
-__all__ = ["nearest_point", "padded_tiles", "project", "route"]
+__all__ = ["center_rows", "nearest_point", "padded_tiles", "project", "route"]
 
 # Rows centered at once: bounds the float64 copy of a block.
 TILE_ROWS = 4096
 # The bits of a GEMM depend on its shape: every one here has this many rows, a multiple of 24 as in
 # kernels/gram.py.
 GEMM_ROWS = 1008
+# What rows are read in place by; others are tiled, so that few types are compiled for.
+PLAIN = (np.dtype("<f4"), np.dtype("<f8"))
 
 
 @exact_jit
@@ -43,23 +45,51 @@ def _dot(a, b):
 
 
 @exact_jit
-def project(A, direction, out):
-    """Write each row's coordinate along ``direction``: float64 (m, d) . (d,) -> (m,).
+def project(A, rows, direction, out):
+    """Write the coordinate of some rows along ``direction``: A float64 (m, d), rows (k,) -> (k,).
 
     Growing a tree and routing by it call the same product, so a row never changes sides.
     """
-    for i in range(A.shape[0]):
-        out[i] = _dot(A[i], direction)
+    for i in range(rows.shape[0]):
+        out[i] = _dot(A[rows[i]], direction)
 
 
 @exact_jit
-def _route_tile(A, directions, thresholds, children, out):
+def center_rows(A, mean, spread):
+    """Subtract ``mean`` from each row in place; raise ``spread`` of the features that vary.
+
+    Both in one pass: the rows of a large region come from memory.
+    """
+    first = A[0].copy()
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            spread[j] += abs(A[i, j] - first[j])
+            A[i, j] -= mean[j]
+
+
+@exact_jit
+def _route_axes(X, center, axes, thresholds, children, out):
+    """Walk each row from the root to its leaf where every node cuts across a feature."""
+    for i in range(X.shape[0]):
+        node = 0
+        while node >= 0:
+            j = axes[node]
+            side = 0 if np.float64(X[i, j]) - center[j] <= thresholds[node] else 1
+            node = children[node, side]
+        out[i] = ~node
+
+
+@exact_jit
+def _route_tile(A, axes, directions, thresholds, children, out):
     """Walk each centered row from the root to its leaf; ``children`` < 0 codes leaf ``~child``."""
     for i in range(A.shape[0]):
         node = 0
         while node >= 0:
-            side = 0 if _dot(A[i], directions[node]) <= thresholds[node] else 1
-            node = children[node, side]
+            # The product with a feature's direction is the feature's value, which is a sum with
+            # zeros: no rounding.
+            j = axes[node]
+            value = A[i, j] if j >= 0 else _dot(A[i], directions[node])
+            node = children[node, 0 if value <= thresholds[node] else 1]
         out[i] = ~node
 
 
@@ -69,6 +99,7 @@ def route(
     directions: FloatArray,
     thresholds: FloatArray,
     children: IntArray,
+    axes: IntArray,
 ) -> IntArray:
     """Return the leaf of each row.
 
@@ -79,6 +110,8 @@ def route(
     directions : float64 array, shape (n_nodes, d)
     thresholds : float64 array, shape (n_nodes,). At or below: the first child.
     children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
+    axes : int32 array, shape (n_nodes,). The feature j of a node whose direction is that of a
+        feature: 1.0 at j, 0 elsewhere. Any negative number of any other node.
 
     Returns
     -------
@@ -86,14 +119,20 @@ def route(
 
     Notes
     -----
-    Cost O(m depth d); extra memory one tile. A row's leaf does not depend on the other rows.
+    Cost O(m depth) where nodes cut across features, O(m depth d) where they do not; extra memory
+    one tile. A row's leaf does not depend on the other rows.
     """
     leaves = np.zeros(len(X), dtype=np.int32)
     if len(thresholds) == 0:
         return leaves
+    is_plain = X.dtype in PLAIN and X.flags.c_contiguous
+    if is_plain and (axes >= 0).all():
+        _route_axes(X, center, axes, thresholds, children, leaves)
+        return leaves
     for start in range(0, len(X), TILE_ROWS):
         tile = np.subtract(X[start : start + TILE_ROWS], center, dtype=np.float64, order="C")
-        _route_tile(tile, directions, thresholds, children, leaves[start : start + TILE_ROWS])
+        own = leaves[start : start + TILE_ROWS]
+        _route_tile(tile, axes, directions, thresholds, children, own)
     return leaves
 
 

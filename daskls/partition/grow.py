@@ -23,11 +23,12 @@ each other in the cut.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from daskls.kernels.route import project
+from daskls.kernels.route import center_rows, project
 from daskls.records import FloatArray, IntArray, Tree
 
 __all__ = ["grow_tree"]
@@ -58,10 +59,10 @@ def grow_tree(
     -----
     Without a seed the result depends on the rows' values alone: an order of the rows that changes
     the rounding of their covariance may move a cut. With a seed it depends on their order too. Cost
-    O(m d^2 log(m / max_rows)), and O(d^3) a cut; memory 3 copies of X in float64 and 4 matrices of
+    O(m d^2 log(m / max_rows)), and O(d^3) a cut; memory 2 copies of X in float64 and 4 matrices of
     d x d.
     """
-    A = np.subtract(X, center, dtype=np.float64, order="C")
+    region = Region.of(np.subtract(X, center, dtype=np.float64, order="C"))
     rng = None if seed is None else np.random.default_rng(seed)
     directions: list[FloatArray] = []
     thresholds: list[float] = []
@@ -69,10 +70,10 @@ def grow_tree(
     n_leaves = 0
     # Depth first, left before right: leaves are numbered from left to right. Each entry holds a
     # region's rows and the place in its parent that waits for its number.
-    stack: list[tuple[IntArray, int, int]] = [(np.arange(len(A)), -1, 0)]
+    stack: list[tuple[IntArray, int, int]] = [(np.arange(len(X)), -1, 0)]
     while stack:
         rows, parent, side = stack.pop()
-        cut = _cut(A[rows], max_rows, rng) if len(rows) > max_rows else None
+        cut = _cut(region.take(rows), max_rows, rng) if len(rows) > max_rows else None
         number = ~n_leaves if cut is None else len(thresholds)
         if parent >= 0:
             children[parent][side] = number
@@ -85,7 +86,7 @@ def grow_tree(
         children.append([0, 0])
         stack.append((rows[~first], number, 1))
         stack.append((rows[first], number, 0))
-    d = A.shape[1]
+    d = X.shape[1]
     return Tree(
         np.asarray(center, np.float64),
         np.array(directions, np.float64).reshape(-1, d),
@@ -94,19 +95,69 @@ def grow_tree(
     )
 
 
-def _cut(A: FloatArray, max_rows: int, rng: np.random.Generator | None) -> Cut | None:
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Some of the centered rows.
+
+    Attributes
+    ----------
+    A : float64 array, shape (m, d). All rows.
+    rows : int array, shape (k,). The region's.
+    room : float64 array, shape (m, d). To compute in: fresh memory for each region would cost as
+        much as what is computed there.
+    """
+
+    A: FloatArray
+    rows: IntArray
+    room: FloatArray
+
+    @classmethod
+    def of(cls, A: FloatArray) -> "Region":
+        """Return the region of all rows."""
+        return cls(A, np.arange(len(A)), np.empty_like(A))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: IntArray) -> "Region":
+        """Return the region of other rows, which computes in the same place."""
+        return Region(self.A, rows, self.room)
+
+    def find_axes(self) -> "Axes":
+        """Return along what rows vary."""
+        own = self.room[: len(self)]
+        np.take(self.A, self.rows, axis=0, out=own, mode="clip")
+        spread = np.zeros(own.shape[1])
+        center_rows(own, own.mean(axis=0), spread)
+        scatter = own.T @ own
+        return Axes(np.where(spread > 0, np.diagonal(scatter), -1.0), scatter)
+
+    def project(self, direction: FloatArray) -> FloatArray:
+        """Return the coordinates of rows along a direction; as routing computes them."""
+        position = np.empty(len(self))
+        (features,) = np.nonzero(direction)
+        if len(features) == 1 and direction[features[0]] == 1.0:
+            # The same bits: a sum with zeros has no rounding, and no negative zero.
+            np.add(self.A[self.rows, features[0]], 0.0, out=position)
+            return position
+        project(self.A, self.rows, direction, position)
+        return position
+
+
+def _cut(region: Region, max_rows: int, rng: np.random.Generator | None) -> Cut | None:
     """Return where to cut, or None if all rows are equal."""
-    n_shares = -(-len(A) // max_rows)
-    axes = _find_axes(A)
+    n_rows = len(region)
+    n_shares = -(-n_rows // max_rows)
+    axes = region.find_axes()
     if rng is None:
-        return next(_cuts(A, len(A) * (n_shares // 2) // n_shares, _directions(axes)), None)
+        return next(_cuts(region, n_rows * (n_shares // 2) // n_shares, _directions(axes)), None)
     share = int(rng.integers(-(-n_shares // 4), 3 * n_shares // 4, endpoint=True))
-    n_first = len(A) * share // n_shares
-    plain = next(_cuts(A, n_first, _directions(axes)), None)
+    n_first = n_rows * share // n_shares
+    plain = next(_cuts(region, n_first, _directions(axes)), None)
     if plain is None:
         return None
     most = _count_cells(plain, max_rows)
-    drawn = _cuts(A, n_first, _drawn_directions(axes, rng))
+    drawn = _cuts(region, n_first, _drawn_directions(axes, rng))
     return next((cut for cut in drawn if _count_cells(cut, max_rows) <= most), plain)
 
 
@@ -117,37 +168,52 @@ def _count_cells(cut: Cut, max_rows: int) -> int:
     return -(-n_first // max_rows) - (n_first - len(first)) // max_rows
 
 
-def _cuts(A: FloatArray, n_first: int, directions: Iterator[FloatArray]) -> Iterator[Cut]:
+def _cuts(region: Region, n_first: int, directions: Iterator[FloatArray]) -> Iterator[Cut]:
     """Yield the cut across each direction along which rows differ."""
-    position = np.empty(len(A))
     for direction in directions:
-        project(A, direction, position)
+        position = region.project(direction)
         threshold = _threshold(np.sort(position), n_first)
         if threshold is not None:
             yield direction, threshold, position <= threshold
 
 
-class Axes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Axes:
     """Along what rows vary, and how much.
 
     Attributes
     ----------
     by_feature : array (d,). Scatter of each feature; -1 for a constant one.
-    values, vectors : arrays (d,), (d, d). Scatter along each principal direction, increasing.
+    scatter : array (d, d). Of all features, symmetric.
     """
 
     by_feature: FloatArray
-    values: FloatArray
-    vectors: FloatArray
+    scatter: FloatArray
+
+    @cached_property
+    def _principal(self) -> tuple[FloatArray, FloatArray]:
+        """Scatter along each principal direction, increasing, and the directions as columns."""
+        values, vectors = np.linalg.eigh(self.scatter)
+        return values, vectors
 
     @property
+    def values(self) -> FloatArray:
+        """Scatter along each principal direction, increasing."""
+        return self._principal[0]
+
+    @cached_property
     def slanted(self) -> bool:
         """Whether cuts run across principal directions."""
-        return bool(self.values[-1] > SLANTED * self.by_feature.max())
+        most = SLANTED * self.by_feature.max()
+        # No principal direction has more than the root of the sum of squares: where that is too
+        # little, by more than rounding, none is needed.
+        if np.linalg.norm(self.scatter) <= most * (1 - 1e-9):
+            return False
+        return bool(self.values[-1] > most)
 
     def principal(self, i: int) -> FloatArray:
         """Return a principal direction; its sign decides which child comes first: fix it."""
-        vector = self.vectors[:, i]
+        vector = self._principal[1][:, i]
         return np.ascontiguousarray(vector * np.sign(vector[np.abs(vector).argmax()]))
 
     def feature(self, i: int) -> FloatArray:
@@ -155,15 +221,6 @@ class Axes(NamedTuple):
         axis = np.zeros(len(self.by_feature))
         axis[i] = 1.0
         return axis
-
-
-def _find_axes(A: FloatArray) -> Axes:
-    """Return along what rows vary."""
-    spread = A - A.mean(axis=0)
-    scatter = spread.T @ spread
-    del spread
-    varies = np.ptp(A, axis=0) > 0
-    return Axes(np.where(varies, np.diagonal(scatter), -1.0), *np.linalg.eigh(scatter))
 
 
 def _directions(axes: Axes) -> Iterator[FloatArray]:

@@ -12,7 +12,7 @@ __all__ = ["graft", "no_cuts", "route_rows"]
 
 def route_rows(tree: Tree, X: FloatArray) -> IntArray:
     """Return the leaf of each row of X, int32 (m,); training and prediction share this router."""
-    return route(X, tree.center, tree.directions, tree.thresholds, tree.children)
+    return route(X, tree.center, tree.directions, tree.thresholds, tree.children, tree.axes)
 
 
 def no_cuts(center: FloatArray) -> Tree:

@@ -5,6 +5,12 @@ from threadpoolctl import threadpool_limits
 
 from daskls.kernels.landmarks import project_rows
 from daskls.kernels.route import GEMM_ROWS, TILE_ROWS, project, route
+from daskls.records import Tree
+
+
+def walk(X, center, directions, thresholds, children):
+    """Route by products alone, whatever the directions are."""
+    return route(X, center, directions, thresholds, children, np.full(len(thresholds), -1))
 
 
 def random_tree(seed, d, n_nodes=12):
@@ -30,7 +36,7 @@ def random_tree(seed, d, n_nodes=12):
 def test_leaves_equal_the_naive_walk(d, dtype):
     X = (np.random.default_rng(d).normal(size=(150, d)) * 20).astype(dtype)
     tree = random_tree(d, d)
-    leaves = route(X, *tree)
+    leaves = walk(X, *tree)
     assert leaves.dtype == np.int32
     expected = [naive.walk(row, *tree) for row in X]
     np.testing.assert_array_equal(leaves, expected)
@@ -40,31 +46,31 @@ def test_leaves_equal_the_naive_walk(d, dtype):
 def test_center_is_subtracted_in_float64():
     X = (1e6 + np.array([[0.0625], [0.125], [0.25]])).astype(np.float32)
     tree = (np.array([1e6 + 0.09]), np.ones((1, 1)), np.zeros(1), np.array([[~0, ~1]], np.int32))
-    np.testing.assert_array_equal(route(X, *tree), [0, 1, 1])
+    np.testing.assert_array_equal(walk(X, *tree), [0, 1, 1])
 
 
 def test_at_the_threshold_goes_to_the_first_child():
     tree = (np.zeros(1), np.ones((1, 1)), np.array([0.5]), np.array([[~0, ~1]], np.int32))
     X = np.array([[0.5], [np.nextafter(0.5, 1)], [np.nextafter(0.5, 0)]])
-    np.testing.assert_array_equal(route(X, *tree), [0, 1, 0])
+    np.testing.assert_array_equal(walk(X, *tree), [0, 1, 0])
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 28, 100])
 def test_a_leaf_does_not_depend_on_the_block(d):
     X = np.random.default_rng(d).normal(size=(97, d))
     tree = random_tree(d, d)
-    whole = route(X, *tree)
+    whole = walk(X, *tree)
     for size in (1, 2, 10, 96):
-        parts = [route(X[start : start + size], *tree) for start in range(0, len(X), size)]
+        parts = [walk(X[start : start + size], *tree) for start in range(0, len(X), size)]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
-    np.testing.assert_array_equal(route(np.asfortranarray(X), *tree), whole)
-    np.testing.assert_array_equal(route(X[::-1], *tree)[::-1], whole)
+    np.testing.assert_array_equal(walk(np.asfortranarray(X), *tree), whole)
+    np.testing.assert_array_equal(walk(X[::-1], *tree)[::-1], whole)
 
 
 def test_more_rows_than_a_tile():
     X = np.random.default_rng(0).normal(size=(TILE_ROWS + 3, 1))
     tree = (np.zeros(1), np.ones((1, 1)), np.zeros(1), np.array([[~0, ~1]], np.int32))
-    np.testing.assert_array_equal(route(X, *tree), (X[:, 0] > 0).astype(int))
+    np.testing.assert_array_equal(walk(X, *tree), (X[:, 0] > 0).astype(int))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 8, 17, 28, 130])
@@ -74,21 +80,48 @@ def test_a_row_routes_as_its_projection_says_to_the_last_bit(d):
     A = rng.normal(size=(40, d))
     direction = rng.normal(size=d)
     position = np.empty(40)
-    project(A, direction, position)
+    project(A, np.arange(40), direction, position)
     np.testing.assert_allclose(position, A @ direction, rtol=1e-12, atol=1e-12)
     for i in range(40):
         for threshold, leaf in [(position[i], 0), (np.nextafter(position[i], -np.inf), 1)]:
             tree = (np.zeros(d), direction[None], np.array([threshold]))
-            assert route(A[i : i + 1], *tree, np.array([[~0, ~1]], np.int32))[0] == leaf
+            assert walk(A[i : i + 1], *tree, np.array([[~0, ~1]], np.int32))[0] == leaf
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+@pytest.mark.parametrize("layout", ["f4", "f8", "i2", "by columns"])
+def test_nodes_across_features_route_as_their_products_do_to_the_last_bit(layout, share):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, (TILE_ROWS + 500, 5)) * (1 if layout == "i2" else 0.1)
+    X = np.asfortranarray(X) if layout == "by columns" else X.astype(layout)
+    center, directions, _, children = random_tree(1, 5, n_nodes=40)
+    axes = np.where(rng.random(40) < share, rng.integers(0, 5, 40), -1).astype(np.int32)
+    directions[axes >= 0] = np.eye(5)[axes[axes >= 0]]
+    # Every threshold is the coordinate of some row, and of all that are equal to it.
+    at = np.subtract(X[rng.integers(0, len(X), 40)], center, dtype=np.float64, order="C")
+    thresholds = np.empty(40)
+    for i in range(40):
+        project(at, np.array([i]), directions[i], thresholds[i : i + 1])
+    tree = Tree(center, directions, thresholds, children)
+    np.testing.assert_array_equal(tree.axes, axes)
+    found = route(X, center, directions, thresholds, children, axes)
+    np.testing.assert_array_equal(found, walk(X, center, directions, thresholds, children))
+    assert len(np.unique(found)) > 10
+
+
+def test_a_scaled_or_negative_feature_is_no_axis():
+    directions = np.array([[0.0, 2.0], [-1.0, 0.0], [0.0, 1.0], [1.0, 1e-300]])
+    tree = Tree(np.zeros(2), directions, np.zeros(4), np.empty((4, 2), np.int32))
+    np.testing.assert_array_equal(tree.axes, [-1, -1, 1, -1])
 
 
 def test_a_tree_without_nodes_has_one_leaf():
     tree = (np.zeros(2), np.empty((0, 2)), np.empty(0), np.empty((0, 2), np.int32))
-    np.testing.assert_array_equal(route(np.ones((3, 2)), *tree), [0, 0, 0])
+    np.testing.assert_array_equal(walk(np.ones((3, 2)), *tree), [0, 0, 0])
 
 
 def test_no_rows():
-    assert route(np.empty((0, 3)), *random_tree(0, 3)).shape == (0,)
+    assert walk(np.empty((0, 3)), *random_tree(0, 3)).shape == (0,)
 
 
 @pytest.mark.parametrize("d", [2, 5, 22])

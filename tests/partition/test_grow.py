@@ -35,7 +35,7 @@ def leaves_as_grown(tree, X):
             leaves[rows] = ~node
             return
         position = np.empty(len(rows))
-        project(A[rows], tree.directions[node], position)
+        project(A, rows, tree.directions[node], position)
         first = position <= tree.thresholds[node]
         cut(rows[first], tree.children[node, 0])
         cut(rows[~first], tree.children[node, 1])
