@@ -17,11 +17,14 @@ from daskls.kernels.nearest import sink, squared_distance
 
 __all__ = [
     "BLOCK_ROWS",
+    "STEP",
+    "UNIT_ROUNDOFF",
     "fill_blocks",
     "nearest_regions",
     "offer_blocks",
     "order_blocks",
     "raise_bounds",
+    "squares_to",
 ]
 
 # Rows of a block: four vectors of AVX-512.
@@ -134,8 +137,11 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
 
 
 @exact_jit
-def _squares_to(rows, query, out):
-    """Write the squared distances of a query to rows: float32 (D, n), (D,) -> (n,)."""
+def squares_to(rows, query, out):
+    """Write the squared distances of a query to rows: float32 (D, n), (D,) -> (n,).
+
+    D is a multiple of `STEP`.
+    """
     for r in range(out.shape[0]):
         out[r] = 0.0
     for j in range(0, rows.shape[0], STEP):
@@ -200,7 +206,7 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
             length += value * value
         cast = 2.0 * UNIT_ROUNDOFF * np.sqrt(length)
         slack = cast + 2.0 * UNIT_ROUNDOFF * longest
-        _squares_to(bounds[0], query, to_center)
+        squares_to(bounds[0], query, to_center)
         _squares_to_boxes(bounds[1], bounds[2], query, to_box)
         home = 0
         for b in range(n_blocks):
@@ -218,7 +224,7 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
         for b in visits:
             if lower[b] > reach:
                 continue
-            _squares_to(blocks[b], query, near)
+            squares_to(blocks[b], query, near)
             n_near = np.int32(0)
             for r in range(BLOCK_ROWS):
                 n_near += np.int32(0) if near[r] > limit else np.int32(1)

@@ -5,13 +5,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from daskls.kernels.blocks import BLOCK_ROWS, fill_blocks, order_blocks
+from daskls.kernels.blocks import BLOCK_ROWS, STEP, fill_blocks, order_blocks
 from daskls.records import FloatArray, IntArray, LeafRows
 
 __all__ = ["Packed", "packed"]
 
-# Features and blocks are padded to whole steps of the compiled loops.
-FEATURES = 4
+# Blocks are padded to whole vectors.
 BLOCKS = 16
 
 # Blocks, where they lie, their radii, the order of rows, center, scale and the longest row.
@@ -37,7 +36,7 @@ def pack_blocks(X: FloatArray) -> Packed:
     X : real array, shape (m, d), m >= 1
     """
     m, d = X.shape
-    n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, FEATURES)
+    n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, STEP)
     order = np.arange(m)
     order_blocks(X, order)
     center = X.mean(axis=0, dtype=np.float64)

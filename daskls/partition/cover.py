@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskls.kernels.blocks import STEP, UNIT_ROUNDOFF, squares_to
 from daskls.partition.shuffle import row_keys
 from daskls.records import FloatArray, IntArray
 
@@ -50,14 +51,51 @@ def farthest_first(X: FloatArray) -> IntArray:
     rows = X.astype(np.float64)
     nearest = np.full(len(rows), np.inf)
     order = np.empty(len(rows), np.int64)
+    ball = _NearerRows(rows)
     current = 0
     for i in range(len(rows)):
         order[i] = current
-        steps = rows - rows[current]
-        np.minimum(nearest, np.einsum("ij,ij->i", steps, steps), out=nearest)
-        nearest[order[: i + 1]] = -1.0
+        near = ball.find(current)
+        steps = rows[near] - rows[current]
+        nearest[near] = np.minimum(nearest[near], np.einsum("ij,ij->i", steps, steps))
+        nearest[current] = -1.0
+        ball.shrink(near, nearest[near])
         current = int(nearest.argmax())
     return order
+
+
+class _NearerRows:
+    """Which rows may be nearer to a row than to those taken: distances in float32 say for most.
+
+    What is lost to float32 is bounded as in kernels/blocks.py.
+    """
+
+    def __init__(self, rows: FloatArray) -> None:
+        m, d = rows.shape
+        center = rows.mean(axis=0)
+        extent = float(np.abs(rows - center).max())
+        # Far from what overflows or vanishes in float32; of equal rows any unit will do.
+        self.scale = 1.0 / extent if 1e-290 < extent < 1e290 else 0.0
+        own = (rows - center) * self.scale
+        self.columns = np.zeros((-(-d // STEP) * STEP, m), np.float32)
+        self.columns[:d] = own.T
+        self.slack = 4.0 * UNIT_ROUNDOFF * float(np.sqrt(np.einsum("ij,ij->i", own, own).max()))
+        self.share = 1.0 + 2.0 * (d + 8) * UNIT_ROUNDOFF
+        self.limits = np.full(m, np.inf, np.float32)
+        self.squares = np.empty(m, np.float32)
+
+    def find(self, row: int) -> IntArray:
+        """Return the rows that may be nearer to one than their limit, increasing."""
+        squares_to(self.columns, np.ascontiguousarray(self.columns[:, row]), self.squares)
+        return np.flatnonzero(self.squares <= self.limits)
+
+    def shrink(self, rows: IntArray, nearest: FloatArray) -> None:
+        """Take squared distances to the nearest row as limits; a negative one: never again."""
+        limits = np.full(len(rows), np.inf)
+        if self.scale > 0.0:
+            reach = np.sqrt(np.maximum(nearest, 0.0)) * self.scale + self.slack
+            limits = reach**2 * self.share + 1e-37
+        self.limits[rows] = np.where(nearest < 0.0, -1.0, limits)
 
 
 def order_rows(

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from daskls.kernels.gram import apply_kernel
+from daskls.kernels.ranks import pair_values, ranked_values
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
@@ -35,19 +36,19 @@ MAX_PAIRS = 100_000
 EPS = float(np.finfo(np.float64).eps)
 
 
-def sampled_pairs(m: int, seed: tuple[int, ...]) -> tuple[IntArray, IntArray]:
-    """Return pairs of distinct rows: all, or at most `MAX_PAIRS`, drawn as strides by seed.
+def sampled_strides(m: int, seed: tuple[int, ...]) -> IntArray:
+    """Return which pairs of rows to look at, as strides drawn by seed; none: all pairs.
 
-    >>> sampled_pairs(3, (0,))
-    (array([0, 0, 1]), array([1, 2, 2]))
+    A stride s pairs every row i with row i + s, around the end.
+
+    >>> sampled_strides(3, (0,)).tolist()
+    []
     """
     if m * (m - 1) // 2 <= MAX_PAIRS:
-        return np.triu_indices(m, 1)
-    # Row i with row i + s, around the end, for s below m / 2: no pair comes twice.
+        return np.empty(0, np.int64)
+    # For s below m / 2 no pair comes twice.
     strides = np.random.default_rng(seed).permutation(np.arange(1, (m + 1) // 2))
-    strides = strides[: max(MAX_PAIRS // m, 1)]
-    first = np.tile(np.arange(m), len(strides))
-    return first, (first + np.repeat(strides, m)) % m
+    return strides[: max(MAX_PAIRS // m, 1)]
 
 
 def width_gammas(
@@ -55,6 +56,7 @@ def width_gammas(
     percentiles: tuple[float, ...],
     seed: tuple[int, ...],
     noise: float = 0.0,
+    places: IntArray | None = None,
 ) -> tuple[float, ...]:
     """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
 
@@ -64,6 +66,7 @@ def width_gammas(
     percentiles : tuple of float, decreasing: widest first
     seed : tuple of int. Names the neighborhood.
     noise : float. Squared distances up to this are rounding errors of 0.
+    places : int array, shape (m,), or None. Where the rows stand in the matrix, if not in order.
 
     Returns
     -------
@@ -74,13 +77,15 @@ def width_gammas(
     >>> width_gammas(np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]), (50,), (0,))
     (0.25,)
     """
-    pairs = squared[sampled_pairs(len(squared), seed)]
-    pairs[pairs <= noise] = 0.0
+    m = len(squared)
+    places = np.arange(m) if places is None else places
+    pairs = pair_values(squared, places, sampled_strides(m, seed), squared.dtype.type(noise))
     # numpy.percentile of the distances, but for a sort of all of them.
     at = np.array(percentiles) / 100 * (len(pairs) - 1)
     below, above = np.floor(at).astype(int), np.ceil(at).astype(int)
-    ranked = np.partition(pairs, np.unique(np.r_[below, above]))
-    low, high = np.sqrt(ranked[[below, above]].astype(np.float64))
+    ranks, back = np.unique(np.r_[below, above], return_inverse=True)
+    ends = np.sqrt(ranked_values(pairs, ranks)[back].astype(np.float64))
+    low, high = ends[: len(at)], ends[len(at) :]
     widths = low + (at - below) * (high - low)
     if (widths == 0).any():
         positive = pairs[pairs > 0]
@@ -103,12 +108,11 @@ def _grid(
     if percentiles is None:
         gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
         return own.in_units(Grid(gammas, costs, 1.0))
-    # The same pairs whatever order the folds have put the rows in.
-    back = np.argsort(order)
-    squared = cell.base if (back == order).all() else cell.base[np.ix_(back, back)]
     # Equal rows come out of the expanded squares with what rounding left of them.
     noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
-    return Grid(width_gammas(squared, percentiles, seed, noise), costs, 1.0)
+    # The same pairs whatever order the folds have put the rows in.
+    gammas = width_gammas(cell.base, percentiles, seed, noise, np.argsort(order))
+    return Grid(gammas, costs, 1.0)
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> IntArray:

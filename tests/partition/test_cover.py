@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskls.partition import cover
-from daskls.partition.cover import Cover, n_ranked_rows, order_rows
+from daskls.partition.cover import Cover, farthest_first, n_ranked_rows, order_rows
 from daskls.partition.shuffle import row_keys
 
 FIRST_NUMBER = 2**33
@@ -239,6 +239,37 @@ def test_the_order_is_a_permutation(n_ranked):
     numbers, sampled, X = sampled_rows()
     order = order_rows(numbers, 3, sampled, X, n_ranked)
     np.testing.assert_array_equal(np.sort(order), np.arange(len(numbers)))
+
+
+def farthest_first_by_all_distances(X):
+    """Return the traversal by the distances of every row to every row taken."""
+    rows = X.astype(np.float64)
+    nearest, order, current = np.full(len(rows), np.inf), [], 0
+    for _ in range(len(rows)):
+        order.append(current)
+        steps = rows - rows[current]
+        nearest = np.minimum(nearest, np.einsum("ij,ij->i", steps, steps))
+        nearest[order] = -1.0
+        current = int(nearest.argmax())
+    return order
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-30, 1.0, 1e30, 1e170])
+@pytest.mark.parametrize("d", [1, 3, 54])
+@pytest.mark.parametrize("kind", ["drawn", "far", "copies", "whole", "equal", "outlier", "near"])
+def test_farthest_first_is_that_of_all_distances(kind, d, scale):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(150, d))
+    X = {
+        "drawn": X,
+        "far": X + 1e6,
+        "copies": X[rng.integers(0, 30, 150)],
+        "whole": rng.integers(0, 3, (150, d)).astype(float),
+        "equal": np.full((150, d), 0.1),
+        "outlier": np.r_[[np.full(d, -1.0)], 1 / 3 + 1e-9 * X[1:]],
+        "near": X[rng.integers(0, 30, 150)] + 1e-8 * X,
+    }[kind]
+    assert farthest_first(scale * X).tolist() == farthest_first_by_all_distances(scale * X)
 
 
 @pytest.mark.parametrize("n_ranked", [1, 50, 300])

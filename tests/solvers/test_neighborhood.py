@@ -10,7 +10,7 @@ from daskls.records import CellReport, SolverSpec
 from daskls.solvers import neighborhood
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
-from daskls.solvers.neighborhood import fit_neighborhood, grid_errors, sampled_pairs, width_gammas
+from daskls.solvers.neighborhood import fit_neighborhood, grid_errors, sampled_strides, width_gammas
 
 SEED = (7, 3, 3)
 REPORT = CellReport(5, 2, 0, 0, 0.0, n_read=9)
@@ -350,7 +350,7 @@ def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeyp
     monkeypatch.setattr(neighborhood, "MAX_PAIRS", 120)
     X, codes = neighborhood_of(2, seed=7, m=40)
     squared = squareform(pdist(X)) ** 2
-    assert len(sampled_pairs(40, SEED)[0]) == 120
+    assert len(sampled_strides(40, SEED)) == 3
     expected = width_gammas(squared, (60.0,), SEED)
     for costs in ((1.0,), (1.0, 2.0)):
         report = fit(X, codes, percentiles=(60.0,), C=costs).report

@@ -1,0 +1,83 @@
+"""Percentiles of the distances in a matrix, without an index of pairs and without a sort of all."""
+
+import numpy as np
+
+from daskls.kernels._jit import exact_jit
+
+__all__ = ["pair_values", "ranked_values"]
+
+# Values are counted in so many bins of equal width; those of the wanted bins alone are sorted.
+N_BINS = 4096
+
+
+@exact_jit
+def pair_values(squared, places, strides, noise):
+    """Return the values of pairs of rows: row i with row i + s, around the end, for every stride s.
+
+    Parameters
+    ----------
+    squared : float array, shape (m, m)
+    places : int64 array, shape (m,). Where row i stands in the matrix.
+    strides : int64 array, shape (n,), >= 1. None at all: every pair, once.
+    noise : float, >= 0. Values up to this become 0.
+
+    Returns
+    -------
+    values : float array, shape (m n,) or (m (m - 1) / 2,), >= 0, by the first row
+    """
+    m, n = places.shape[0], strides.shape[0]
+    values = np.empty(m * n if n else m * (m - 1) // 2, squared.dtype)
+    at = 0
+    for i in range(m):
+        # All strides of one row together: its values are in the cache.
+        row = squared[places[i]]
+        for s in range(n if n else m - 1 - i):
+            j = i + (strides[s] if n else s + 1)
+            value = row[places[j if j < m else j - m]]
+            values[at] = value if value > noise else 0.0
+            at += 1
+    return values
+
+
+@exact_jit
+def ranked_values(values, ranks):
+    """Return the values that would stand at some places if all were sorted.
+
+    Parameters
+    ----------
+    values : float array, shape (n,), n >= 1, >= 0, finite
+    ranks : int64 array, shape (k,), not decreasing. Places, from 0.
+
+    Returns
+    -------
+    ranked : float array, shape (k,)
+
+    Notes
+    -----
+    Cost: two passes, unless nearly all values are in one bin.
+    """
+    largest = values.max()
+    scale = (N_BINS - 1) / largest if largest > 0.0 else 0.0
+    scale = scale if scale < np.inf else 0.0
+    counts = np.zeros(N_BINS, np.int64)
+    for value in values:
+        # Never decreasing in the value, so that bins are in order.
+        counts[int(value * scale)] += 1
+    ranked = np.empty(ranks.shape[0], values.dtype)
+    begin = 0
+    k = 0
+    for b in range(N_BINS):
+        end = begin + counts[b]
+        if k < ranks.shape[0] and ranks[k] < end:
+            own = np.empty(counts[b], values.dtype)
+            at = 0
+            for value in values:
+                if int(value * scale) == b:
+                    own[at] = value
+                    at += 1
+            own.sort()
+            while k < ranks.shape[0] and ranks[k] < end:
+                ranked[k] = own[ranks[k] - begin]
+                k += 1
+        begin = end
+    return ranked
