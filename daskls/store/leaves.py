@@ -7,7 +7,7 @@ bounded size, a cache a process.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,10 +191,18 @@ class LeafReader:
 
     def read_leaf(self, leaf: int) -> LeafRows:
         """Return one leaf's rows; the last ones read are kept."""
-        found = self._cache.get(leaf)
+        found: LeafRows | None = self._cache.get((leaf, "rows"))
         if found is None:
             found = self._read(leaf)
-            self._cache.put(leaf, found, found.nbytes)
+            self._cache.put((leaf, "rows"), found, found.nbytes)
+        return found
+
+    def _read_labels(self, leaf: int) -> tuple[IntArray, FloatArray]:
+        """Return class codes and weights of one leaf's rows; the last ones read are kept."""
+        found: tuple[IntArray, FloatArray] | None = self._cache.get((leaf, "labels"))
+        if found is None:
+            found = self._codes(leaf), self._column(leaf, "weights")
+            self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
 
     def _column(self, leaf: int, name: str, whole: bool = False) -> FloatArray:
@@ -248,8 +256,7 @@ class LeafReader:
         columns: list[FloatArray] = []
         for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
             rows = self.read_leaf(leaf)
-            labels = self._codes(leaf), self._column(leaf, "weights")
-            sources = (rows.X, *labels, rows.numbers)
+            sources = (rows.X, *self._read_labels(leaf), rows.numbers)
             if not columns:
                 columns = [np.empty((len(flat), *c.shape[1:]), c.dtype) for c in sources]
             inside = flat[own] - rows.first_place
@@ -263,23 +270,23 @@ class _Cache:
 
     def __init__(self, nbytes: int) -> None:
         self._left = nbytes
-        self._held: OrderedDict[int, tuple[LeafRows, int]] = OrderedDict()
+        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, leaf: int) -> LeafRows | None:
+    def get(self, key: Hashable) -> Any:
         with self._lock:
-            if leaf not in self._held:
+            if key not in self._held:
                 return None
-            self._held.move_to_end(leaf)
-            return self._held[leaf][0]
+            self._held.move_to_end(key)
+            return self._held[key][0]
 
-    def put(self, leaf: int, rows: LeafRows, nbytes: int) -> None:
+    def put(self, key: Hashable, value: Any, nbytes: int) -> None:
         with self._lock:
-            if leaf in self._held or nbytes > self._left + sum(n for _, n in self._held.values()):
+            if key in self._held or nbytes > self._left + sum(n for _, n in self._held.values()):
                 return
             while nbytes > self._left:
                 self._left += self._held.popitem(last=False)[1][1]
-            self._held[leaf] = rows, nbytes
+            self._held[key] = value, nbytes
             self._left -= nbytes
 
 
