@@ -11,6 +11,7 @@ followed out of the store.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +114,12 @@ class Group:
     _specs: dict[str, ArraySpec] = field(default_factory=dict)
     _described: set[str] = field(default_factory=set)
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The group's folder."""
         return self.root / self.place
 
-    @property
+    @cached_property
     def description(self) -> Path:
         """The file that says what the group is."""
         return self.path / DESCRIPTION
@@ -194,16 +195,18 @@ class Group:
         """Return rows start .. stop - 1, read by chunks."""
         size = spec.chunk_rows
         numbers = range(start // size, -(-stop // size)) if stop > start and spec.sums else ()
-        for number in numbers:
-            self._check_size(spec.chunk_path(self.path / name, number), spec)
+        folder = self.path / name
+        paths = [spec.chunk_path(folder, number) for number in numbers]
+        for path in paths:
+            self._check_size(path, spec)
         values = np.empty((stop - start, *spec.shape[1:]), spec.dtype)
-        for number in numbers:
+        for number, path in zip(numbers, paths, strict=True):
             first = number * size
             inside = slice(max(start, first), min(stop, first + size))
             out = values[inside.start - start : inside.stop - start]
             # What is wanted whole is read to its place; anything else by a copy of the chunk.
             chunk = out if len(out) == size else np.empty((size, *spec.shape[1:]), spec.dtype)
-            self._read_chunk(spec.chunk_path(self.path / name, number), chunk, spec.sums[number])
+            self._read_chunk(path, chunk, spec.sums[number])
             if chunk is not out:
                 out[...] = chunk[inside.start - first : inside.stop - first]
         return values

@@ -175,6 +175,13 @@ def write_bundle(
     )
 
 
+def _starts(counts: IntArray) -> IntArray:
+    """Return where each of parts of these sizes begins, and where the last one ends."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
 @dataclass(frozen=True)
 class BundleModels:
     """Reads one bundle's models; only small arrays are kept, support rows are read on demand.
@@ -237,8 +244,8 @@ class BundleModels:
         check_counts(group.description, "n_support", n_support, group.shape_of("rows")[0])
         if self.n_classes is not None:
             check_codes(group.description, "n_classes", n_kept, self.n_classes + 1)
-        pair_ptr = np.r_[0, np.cumsum(n_kept * (n_kept - 1) // 2)]
-        class_ptr = np.r_[0, np.cumsum(n_kept)]
+        pair_ptr = _starts(n_kept * (n_kept - 1) // 2)
+        class_ptr = _starts(n_kept)
         small = {
             "center": group.read("center", shape=(len(report), self.n_features), kind="f"),
             "classes": group.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
@@ -246,8 +253,8 @@ class BundleModels:
             "intercepts": group.read("intercepts", shape=(int(pair_ptr[-1]),), kind="f"),
             "pair_ptr": pair_ptr,
             "class_ptr": class_ptr,
-            "row_ptr": np.r_[0, np.cumsum(n_support)],
-            "coef_ptr": np.r_[0, np.cumsum(n_support * (n_kept - 1))],
+            "row_ptr": _starts(n_support),
+            "coef_ptr": _starts(n_support * (n_kept - 1)),
         }
         self._check_classes(small, n_support)
         return small
@@ -298,7 +305,7 @@ class BundleModels:
             rows=rows,
             coef=coef.reshape(len(classes) - 1, report.n_support),
             classes=classes,
-            class_ptr=np.r_[0, np.cumsum(small["support"][kept])],
+            class_ptr=_starts(small["support"][kept]),
             intercepts=small["intercepts"][slice(*small["pair_ptr"][cell : cell + 2])],
             kernel=KernelSpec(
                 self.spec.kernel,
