@@ -7,10 +7,18 @@ instructions whatever its place and its neighbors, so its bits depend on itself 
 import numpy as np
 
 from daskls.kernels._jit import inline_jit, jit
+from daskls.kernels.exponential import exp_row
 from daskls.kernels.votes import pair_row
 from daskls.kernels.wide_exponential import wide_exp_row
 
-__all__ = ["UNROLLED", "decide_directly", "decide_products", "gather_columns", "varying_columns"]
+__all__ = [
+    "UNROLLED",
+    "decide_directly",
+    "decide_products",
+    "decide_products_narrowly",
+    "gather_columns",
+    "varying_columns",
+]
 
 # Features that `decide_directly` takes together: their number is padded to a multiple.
 UNROLLED = 4
@@ -70,28 +78,36 @@ def _distance_row(a, offset, BT, out):
 
 @jit
 def decide_directly(A, offsets, BT, factor, last, coef, class_ptr, out):
-    """Write decision values of all pairs of classes, from differences of features.
+    """Write decision values of all pairs of classes, from differences of features; in float32.
 
     Parameters
     ----------
-    A : float64 array, shape (m, n), n a multiple of `UNROLLED`
-    offsets : float64 array, shape (m,). Added to each of a query's squared distances.
-    BT : float64 array, shape (n, s). Support rows, a row a feature.
-    factor, last : float. See `wide_exp_terms`.
+    A : float32 array, shape (m, n), n a multiple of `UNROLLED`
+    offsets : float32 array, shape (m,). Added to each of a query's squared distances.
+    BT : float32 array, shape (n, s). Support rows, a row a feature.
+    factor, last : float32. See `exp_terms`.
     coef : float32 array, shape (k - 1, s)
     class_ptr : int64 array, shape (k + 1,)
-    out : float64 array, shape (m, k (k - 1) / 2). Overwritten.
+    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; summed in float64.
     """
-    row = np.empty(BT.shape[1], np.float64)
+    row = np.empty(BT.shape[1], np.float32)
     for i in range(A.shape[0]):
         _distance_row(A[i], offsets[i], BT, row)
-        wide_exp_row(row, factor, last, row)
+        exp_row(row, factor, last, row)
         pair_row(row, coef, class_ptr, out[i])
+
+
+@inline_jit
+def _squared_row(products, norm_a, norms_b, out):
+    """Write one query's squared distances, in the dtype of ``out``; no less than 0."""
+    for j in range(products.shape[0]):
+        squared = norm_a + norms_b[j] - 2.0 * products[j]
+        out[j] = squared if squared > 0.0 else 0.0
 
 
 @jit
 def decide_products(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
-    """Write decision values of all pairs of classes, from inner products.
+    """Write decision values of all pairs of classes, from inner products; all in float64.
 
     Parameters
     ----------
@@ -99,12 +115,21 @@ def decide_products(products, norms_a, norms_b, factor, last, coef, class_ptr, o
         overwritten.
     norms_a : float64 array, shape (m,). Squared lengths of queries, offsets included.
     norms_b : float64 array, shape (s,). Of support rows.
-    factor, last, coef, class_ptr, out : as for `decide_directly`
+    factor, last : float. See `wide_exp_terms`.
+    coef, class_ptr, out : as for `decide_directly`
     """
     for i in range(norms_a.shape[0]):
-        row, norm = products[i], norms_a[i]
-        for j in range(row.shape[0]):
-            squared = norm + norms_b[j] - 2.0 * row[j]
-            row[j] = squared if squared > 0.0 else 0.0
+        row = products[i]
+        _squared_row(row, norms_a[i], norms_b, row)
         wide_exp_row(row, factor, last, row)
+        pair_row(row, coef, class_ptr, out[i])
+
+
+@jit
+def decide_products_narrowly(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
+    """Do as `decide_products`, with the exponential in float32; ``factor, last``: `exp_terms`."""
+    row = np.empty(products.shape[1], np.float32)
+    for i in range(norms_a.shape[0]):
+        _squared_row(products[i], norms_a[i], norms_b, row)
+        exp_row(row, factor, last, row)
         pair_row(row, coef, class_ptr, out[i])

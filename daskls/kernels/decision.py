@@ -6,9 +6,11 @@ from daskls.kernels.answers import (
     UNROLLED,
     decide_directly,
     decide_products,
+    decide_products_narrowly,
     gather_columns,
     varying_columns,
 )
+from daskls.kernels.exponential import exp_terms
 from daskls.kernels.gram import (
     apply_kernel,
     base_block,
@@ -16,15 +18,18 @@ from daskls.kernels.gram import (
     product_tiles,
     squared_norms,
 )
+from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift
 from daskls.kernels.votes import pair_decisions
 from daskls.kernels.wide_exponential import wide_exp_terms
 from daskls.records import FloatArray, LocalModel
 
 __all__ = ["decide_pairs"]
 
-# Features up to which differences cost no more than a product, whose tiles are padded. What
-# decides is a function of the model alone: the two ways round differently.
-DIRECT_FEATURES = 16
+# Features up to which differences in float32 cost less than a product in float64. What decides is
+# a function of the model alone: the ways round differently.
+DIRECT_FEATURES = 24
+# Rows of a product: whole tiles of OpenBLAS, few of them padding where a cell has few queries.
+ANSWER_ROWS = 48
 
 
 def decide_pairs(model: LocalModel, X: FloatArray) -> FloatArray:
@@ -42,8 +47,9 @@ def decide_pairs(model: LocalModel, X: FloatArray) -> FloatArray:
 
     Notes
     -----
-    All in float64: with C in the hundreds a decision value is a small difference of large sums.
-    A row's result does not depend on the other rows.
+    With large C a decision value is a small difference of large sums: only where a bound of the
+    model says that none moves by more than `MAX_SHIFT` are kernel values in float32; the sums never
+    are. A row's result does not depend on the other rows.
     """
     A = centered(X, model.center)
     n_classes = len(model.classes)
@@ -61,21 +67,44 @@ def decide_pairs(model: LocalModel, X: FloatArray) -> FloatArray:
 def _decide_rbf(model: LocalModel, A: FloatArray, out: FloatArray) -> None:
     """Write the decision values of a model whose kernel is a function of distances."""
     varies = varying_columns(model.rows)
-    columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
     # Many features of a cell are constant, indicators most of all: they cost once a query.
-    n = len(columns)
-    is_direct = n <= DIRECT_FEATURES
-    width = -(-n // UNROLLED) * UNROLLED if is_direct else n
-    own, offsets = np.zeros((len(A), width)), np.empty(len(A))
+    columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
+    own, offsets = np.empty((len(A), len(columns))), np.empty(len(A))
     gather_columns(A, model.rows[0].astype(np.float64), columns, fixed, own, offsets)
     B = model.rows[:, columns].astype(np.float64)
-    terms = *wide_exp_terms(model.kernel.gamma), model.coef, model.class_ptr
-    if is_direct:
-        BT = np.zeros((width, len(B)))
-        BT[:n] = B.T
-        decide_directly(own, offsets, BT, *terms, out)
+    norms = squared_norms(B)
+    if _is_narrow(model, len(columns), norms):
+        _decide_directly(model, own, offsets, B, out)
         return
     offsets += squared_norms(own)
-    norms = squared_norms(B)
-    for rows, products in product_tiles(own, B):
-        decide_products(products, offsets[rows], norms, *terms, out[rows])
+    gamma, coef, class_ptr = model.kernel.gamma, model.coef, model.class_ptr
+    decide, terms = decide_products, wide_exp_terms(gamma)
+    if exponential_shift(gamma, coef, class_ptr) <= MAX_SHIFT:
+        decide, terms = decide_products_narrowly, exp_terms(gamma)
+    for rows, products in product_tiles(own, B, ANSWER_ROWS):
+        decide(products, offsets[rows], norms, *terms, coef, class_ptr, out[rows])
+
+
+def _is_narrow(model: LocalModel, n_features: int, norms: FloatArray) -> bool:
+    """Whether float32 serves the distances too, and differences are the quickest way to them."""
+    if n_features > DIRECT_FEATURES:
+        return False
+    gamma, radius = model.kernel.gamma, float(np.sqrt(norms.max()))
+    shift = differences_shift(gamma, model.coef, model.class_ptr, n_features, radius)
+    return shift <= MAX_SHIFT
+
+
+def _decide_directly(
+    model: LocalModel, A: FloatArray, offsets: FloatArray, B: FloatArray, out: FloatArray
+) -> None:
+    """Write decision values from differences of features in float32."""
+    n = B.shape[1]
+    width = -(-n // UNROLLED) * UNROLLED
+    BT, narrow = np.zeros((width, len(B)), np.float32), np.zeros((len(A), width), np.float32)
+    BT[:n] = B.T
+    # A query so far away that float32 has no number for it is as far from every support row.
+    with np.errstate(over="ignore"):
+        narrow[:, :n] = A
+        offsets = offsets.astype(np.float32)
+    terms = exp_terms(model.kernel.gamma)
+    decide_directly(narrow, offsets, BT, *terms, model.coef, model.class_ptr, out)

@@ -63,24 +63,27 @@ def base_block(A: FloatArray, B: FloatArray, name: str) -> FloatArray:
     return base
 
 
-def product_tiles(A: FloatArray, B: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+def product_tiles(
+    A: FloatArray, B: FloatArray, tile_rows: int = TILE_ROWS
+) -> Iterator[tuple[slice, FloatArray]]:
     """Yield rows of A, and their inner products with all rows of B.
 
     Parameters
     ----------
     A : float64 array, shape (m, d), C-contiguous
     B : float64 array, shape (s, d), C-contiguous
+    tile_rows : int. Rows of each product; a multiple of 24, see `TILE_ROWS`.
 
     Yields
     ------
-    rows : slice. At most `TILE_ROWS` rows of A.
-    products : float64 array, shape (TILE_ROWS, s). Those of the rows come first; it is the
+    rows : slice. At most ``tile_rows`` rows of A.
+    products : float64 array, shape (tile_rows, s). Those of the rows come first; it is the
         caller's.
     """
     m, d = A.shape
-    padded = np.zeros((TILE_ROWS, d))
-    for start in range(0, m, TILE_ROWS):
-        stop = min(start + TILE_ROWS, m)
+    padded = np.zeros((tile_rows, d))
+    for start in range(0, m, tile_rows):
+        stop = min(start + tile_rows, m)
         padded[: stop - start] = A[start:stop]
         padded[stop - start :] = 0.0
         yield slice(start, stop), _products(padded, B)
@@ -90,7 +93,7 @@ def _products(padded: FloatArray, B: FloatArray) -> FloatArray:
     """Return the inner products of one tile of rows."""
     if len(B) <= TILE_COLUMNS:
         return padded @ B.T
-    products = np.empty((TILE_ROWS, len(B)))
+    products = np.empty((len(padded), len(B)))
     for first in range(0, len(B), TILE_COLUMNS):
         own = slice(first, first + TILE_COLUMNS)
         products[:, own] = padded @ B[own].T

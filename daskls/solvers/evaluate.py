@@ -24,7 +24,7 @@ def cell_scores(model: LocalModel, X: FloatArray) -> FloatArray:
 
     Notes
     -----
-    All in float64: with C in the hundreds a decision value is a small difference of large sums.
+    In float32 only where no decision value moves by more than 1e-3; see `kernels.precision`.
     A row's result does not depend on the other rows.
     """
     n_classes = len(model.classes)

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from daskls.kernels._jit import jit
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.gram import TILE_ROWS
+from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift
 from daskls.kernels.wide_exponential import wide_exp_row, wide_exp_terms
 from daskls.records import CellReport, KernelSpec, LocalModel
 
@@ -64,32 +65,74 @@ KERNELS = [
     KernelSpec("poly", 0.5, 3, 1.0),
 ]
 # One feature, one unrolled step and its edges, the widest that is taken directly, and wider.
-WIDTHS = [1, 2, 3, 4, 5, 16, 17, 40]
+WIDTHS = [1, 2, 3, 4, 5, 24, 25, 40]
 
 
 @pytest.mark.parametrize("d", WIDTHS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_decisions_are_those_of_the_definition(kernel, d, n_classes):
+def test_decisions_with_large_coefficients_are_those_of_the_definition(kernel, d, n_classes):
     model = model_of(kernel, d, n_classes, scale=1e4)
     X = queries_of(model, 23)
-    found, expected = decide_pairs(model, X), expected_of(model, X)
-    tolerance = 1e-8 * max(1.0, float(np.abs(expected).max()) / 1e4)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=tolerance)
+    # Float64 throughout: of sums of a million, not a thousandth is lost.
+    tolerance = 1e-11 * float(np.abs(model.coef).sum())
+    np.testing.assert_allclose(
+        decide_pairs(model, X), expected_of(model, X), rtol=1e-11, atol=tolerance
+    )
+
+
+def shifts_of(model):
+    """Return how far float32 may move the model's decisions: the exponential, distances too."""
+    varying = model.rows.astype(float)[:, (model.rows != model.rows[0]).any(axis=0)]
+    terms = model.kernel.gamma, model.coef, model.class_ptr
+    radius = np.sqrt((varying**2).sum(axis=1).max())
+    return exponential_shift(*terms), differences_shift(*terms, varying.shape[1], radius)
+
+
+@pytest.mark.parametrize("d", WIDTHS)
+@pytest.mark.parametrize("gamma", [1e-3, 0.7, 30.0, 4e3, 1e7])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0, 1000.0])
+def test_no_decision_moves_beyond_the_bound(gamma, d, scale):
+    model = model_of(KernelSpec("rbf", gamma), d, 4, scale, seed=d)
+    # As near to support rows as decides, and the rows themselves.
+    near = np.random.default_rng(2).normal(size=(200, d)) / np.sqrt(gamma)
+    at = np.random.default_rng(3).integers(0, len(model.rows), 200)
+    X = model.center + model.rows[at] + near
+    X[::7] = (model.center + model.rows[at])[::7]
+    error = float(np.abs(decide_pairs(model, X) - expected_of(model, X)).max())
+    by_exponential, by_differences = shifts_of(model)
+    allowed = max(s for s in (0.0, by_exponential, by_differences) if s <= MAX_SHIFT)
+    # What an expanded distance loses in float64, of which the bound does not speak.
+    lost = 1e-15 * gamma * (model.rows.astype(float) ** 2).sum(axis=1).max()
+    assert error <= allowed + (1e-11 + lost) * float(np.abs(model.coef).sum())
+
+
+def test_the_bound_says_no_where_float32_is_lost():
+    fine = model_of(KernelSpec("rbf", 0.7), 3)
+    assert max(shifts_of(fine)) < 1e-3
+    # Ten times the coefficients, ten times the shift.
+    steep = model_of(KernelSpec("rbf", 0.7), 3, scale=10.0)
+    np.testing.assert_allclose(shifts_of(steep), np.multiply(10, shifts_of(fine)), rtol=1e-6)
+    narrow = model_of(KernelSpec("rbf", 1e10), 3)
+    assert shifts_of(narrow)[0] < 1e-3 < shifts_of(narrow)[1]
+    for gamma in (1e-40, 1e40):
+        assert shifts_of(model_of(KernelSpec("rbf", gamma), 3)) == (np.inf, np.inf)
 
 
 @pytest.mark.parametrize("d", [1, 5, 16, 40])
 @pytest.mark.parametrize("n_constant", [1, 4])
-def test_columns_of_one_value_count_in_every_distance(d, n_constant):
-    model = model_of(KernelSpec("rbf", 0.3), d, 4, constant=range(0, d, -(-d // n_constant)))
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_columns_of_one_value_count_in_every_distance(d, n_constant, scale):
+    constant = range(0, d, -(-d // n_constant))
+    model = model_of(KernelSpec("rbf", 0.3), d, 4, scale, constant=constant)
     X = queries_of(model, 23)
-    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-11)
+    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
 
 
 def test_support_rows_that_are_all_equal():
     model = model_of(KernelSpec("rbf", 0.3), 3, constant=range(3))
     X = queries_of(model, 9)
-    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-11)
+    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
 
 
 def test_no_queries_have_no_decisions():
@@ -138,10 +181,11 @@ def check_bits(model):
 
 
 def check_all_bits():
-    """Run `check_bits` on every kernel, width and number of classes, with one BLAS thread."""
+    """Run `check_bits` on models of every way to their answers, with one BLAS thread."""
     with threadpool_limits(1, user_api="blas"):
         for kernel, d, n_classes in itertools.product(KERNELS, WIDTHS, (2, 4)):
-            check_bits(model_of(kernel, d, n_classes, scale=1e4))
+            for scale in (1.0, 10.0, 1e4):
+                check_bits(model_of(kernel, d, n_classes, scale))
 
 
 @pytest.mark.parametrize("core", ["Haswell", "SkylakeX"])

@@ -311,8 +311,8 @@ def test_scores_equal_the_models_sum(n_classes):
     K = naive.kernel_matrix(X_query - model.center, model.rows, "rbf", 0.5)
     expected = naive.pair_decisions(K, model.coef, model.class_ptr)
     if n_classes == 2:
-        np.testing.assert_allclose(cell_scores(model, X_query), expected[:, 0], rtol=1e-9)
-    check_model(model, expected, X_query, atol=1e-9)
+        np.testing.assert_allclose(cell_scores(model, X_query), expected[:, 0], atol=1e-5)
+    check_model(model, expected, X_query, atol=1e-5)
 
 
 def test_the_model_holds_the_support_rows_by_class():
