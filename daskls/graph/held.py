@@ -16,6 +16,9 @@ __all__ = ["BASELINE_NBYTES", "Held", "available_nbytes", "give_back", "report_h
 
 # What a process holds when its first tasks have loaded all that they need, measured.
 BASELINE_NBYTES = 200 << 20
+# A process that holds no more than this above it has no garbage worth a look at all its objects,
+# which takes as long as some cells of a fit.
+SPARED_NBYTES = 32 << 20
 # What this process held when it was last asked between tasks.
 _at_rest = BASELINE_NBYTES
 
@@ -41,7 +44,7 @@ def report_held(dask_worker: Any = None) -> Held:
     """
     global _at_rest
     give_back()
-    nbytes = int(psutil.Process().memory_info().rss)
+    nbytes = _own_nbytes()
     if dask_worker is not None and dask_worker.state.executing_count:
         nbytes = min(nbytes, _at_rest)
     else:
@@ -53,7 +56,18 @@ def report_held(dask_worker: Any = None) -> Held:
 def give_back() -> None:
     """Let go of what this process keeps for tasks that may not come; give free pages back."""
     drop_caches()
-    gc.collect()
+    _trim()
+    if _own_nbytes() > BASELINE_NBYTES + SPARED_NBYTES:
+        gc.collect()
+        _trim()
+
+
+def _own_nbytes() -> int:
+    return int(psutil.Process().memory_info().rss)
+
+
+def _trim() -> None:
+    """Give pages back to the system that hold nothing."""
     if sys.platform == "linux":
         # Only glibc keeps freed pages, and only it has the function.
         trim = getattr(CDLL(None), "malloc_trim", None)
