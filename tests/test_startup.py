@@ -54,6 +54,20 @@ labels = model.predict(np.load(sys.argv[2]))
 print(json.dumps({"labels": labels.tolist(), "modules": sorted(sys.modules)}))
 """
 
+FIT_ALONE = """
+import json, sys
+import numpy as np
+import daskls
+from daskls.graph.held import available_nbytes
+X = np.load(sys.argv[1])
+daskls.VoronoiSVC(cell_size=100, C=10.0, gamma=20.0, cv=2).fit(X, X[:, 0] > 0.5).predict(X)
+loaded = sorted(sys.modules)
+import psutil, distributed.system
+limit = distributed.system.MEMORY_LIMIT
+available = min(psutil.virtual_memory().available, limit)
+print(json.dumps({"loaded": loaded, "error": abs(available_nbytes() / available - 1)}))
+"""
+
 FIT_AND_COUNT = """
 import json, sys
 import numpy as np
@@ -97,6 +111,14 @@ def test_import_loads_nothing_else():
     loaded = run_python("import json, sys, daskls; print(json.dumps(sorted(sys.modules)))")
     packages = {name.split(".")[0] for name in loaded}
     assert not packages & {"numpy", "numba", "dask", "distributed", "sklearn", "zarr"}
+
+
+def test_a_fit_without_a_client_loads_no_cluster(rows):
+    seen = run_python(FIT_ALONE, rows)
+    assert "dask.array" in seen["loaded"]
+    assert not [name for name in seen["loaded"] if name.split(".")[0] in ("distributed", "tornado")]
+    # What others on the machine take and give back meanwhile is little.
+    assert seen["error"] < 0.2
 
 
 def test_prediction_neither_loads_nor_compiles_the_trainers(tmp_path, rows):

@@ -1,5 +1,6 @@
 """Running tasks and waiting for them: one way, for every scheduler and every caller."""
 
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -7,13 +8,15 @@ from typing import Any
 
 import dask
 import dask.array as da
+import dask.threaded
+from dask.base import named_schedulers
 
 from daskls.errors import DasklsError, StoreError
 from daskls.graph.client import current_client, in_task, slot_left
 from daskls.graph.patience import Patience, cluster_error, is_loss, losses_told
 from daskls.graph.probe import current_sight, guarded
 
-__all__ = ["compute", "compute_blocks", "compute_each", "run_each", "stream"]
+__all__ = ["compute", "compute_blocks", "compute_each", "local_scheduler", "run_each", "stream"]
 
 # How often a task runs again that failed otherwise than by an error of daskls.
 RETRIES = 2
@@ -30,12 +33,26 @@ def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
     """
     client = current_client(client)
     if client is None:
-        return tuple(dask.compute(*collections))
+        return tuple(dask.compute(*collections, scheduler=local_scheduler()))
     results = list(collections)
     lazy = [i for i, value in enumerate(collections) if dask.is_dask_collection(value)]
     for place, result in stream([collections[i] for i in lazy], client):
         results[lazy[place]] = result
     return tuple(results)
+
+
+def local_scheduler() -> Any:
+    """Return the scheduler that Dask would choose in this process, or None to let it choose.
+
+    Dask looks for a client first, and loads all of distributed for it: where that is not loaded
+    there is none, and the time is better spent on cells.
+    """
+    if "distributed" in sys.modules:
+        return None
+    name = dask.config.get("scheduler", None)
+    if name is None:
+        return dask.threaded.get
+    return named_schedulers.get(name.lower()) if isinstance(name, str) else None
 
 
 def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
@@ -76,7 +93,7 @@ def compute_blocks(blocks: da.Array, client: Any = None) -> list[Any]:
     (fused,) = dask.optimize(blocks)
     tasks = fused.to_delayed(optimize_graph=False).ravel().tolist()
     if client is None:
-        return list(dask.compute(*tasks, optimize_graph=False))
+        return list(dask.compute(*tasks, optimize_graph=False, scheduler=local_scheduler()))
     results: list[Any] = [None] * len(tasks)
     for place, result in stream(tasks, client, optimize_graph=False):
         results[place] = result

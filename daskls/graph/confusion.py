@@ -12,7 +12,7 @@ from dask.callbacks import Callback
 from numpy.typing import NDArray
 
 from daskls.errors import DataError
-from daskls.graph.compute import stream
+from daskls.graph.compute import local_scheduler, stream
 from daskls.graph.progress import Progress
 
 __all__ = ["Confusion", "count_block", "count_confusion"]
@@ -106,7 +106,7 @@ def _run(
     advance(0)
     if client is None:
         with Callback(posttask=count_key):
-            return list(dask.compute(*tasks))
+            return list(dask.compute(*tasks, scheduler=local_scheduler()))
     counts: list[Counter[tuple[Any, Any]]] = []
     for _, count in stream(tasks, client):
         counts.append(count)

@@ -6,6 +6,10 @@ import socket
 import sys
 from ctypes import CDLL
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import psutil
@@ -77,6 +81,21 @@ def _trim() -> None:
 
 def available_nbytes() -> int:
     """Return what this machine, or its container, has left."""
-    from distributed.system import MEMORY_LIMIT
+    return int(min(psutil.virtual_memory().available, _machine_nbytes()))
 
-    return int(min(psutil.virtual_memory().available, MEMORY_LIMIT))
+
+@cache
+def _machine_nbytes() -> int:
+    """Return what this machine, or its container, has in all: what distributed makes of it.
+
+    Its file is run alone: without a client nothing else of the package is wanted, and to load all
+    of it takes as long as some cells of a fit.
+    """
+    if "distributed" in sys.modules:
+        from distributed.system import MEMORY_LIMIT
+
+        return int(MEMORY_LIMIT)
+    package = find_spec("distributed")
+    assert package is not None, "distributed is a requirement"
+    assert package.origin is not None, "distributed is a requirement"
+    return int(run_path(str(Path(package.origin).with_name("system.py")))["MEMORY_LIMIT"])
