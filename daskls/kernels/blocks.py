@@ -29,6 +29,8 @@ __all__ = [
 
 # Rows of a block: four vectors of AVX-512.
 BLOCK_ROWS = 64
+# Rows of which the widest feature is measured.
+SPREAD_ROWS = 64
 # Features are taken four at a time, so that sums are loaded and stored a fourth as often.
 STEP = 4
 UNIT_ROUNDOFF = 2.0**-24
@@ -40,6 +42,48 @@ MARGIN = 1e-9
 
 
 @exact_jit
+def _widest_feature(X, own):
+    """Return the feature of the largest variance among a few of some rows, evenly spaced."""
+    d = X.shape[1]
+    sums = np.zeros(d)
+    squares = np.zeros(d)
+    step = max(own.shape[0] // SPREAD_ROWS, 1)
+    n = 0
+    for i in range(0, own.shape[0], step):
+        n += 1
+        for j in range(d):
+            value = np.float64(X[own[i], j]) - np.float64(X[own[0], j])
+            sums[j] += value
+            squares[j] += value * value
+    return np.argmax(squares - sums * sums / n)
+
+
+@exact_jit
+def _halve(values, own, half):
+    """Reorder values, and ``own`` with them, so that the smallest ``half`` of them come first."""
+    low, high = 0, values.shape[0] - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                own[i], own[j] = own[j], own[i]
+                i += 1
+                j -= 1
+        if half <= j:
+            high = j
+        elif half >= i:
+            low = i
+        else:
+            return
+
+
+@exact_jit
 def order_blocks(X, order):
     """Sort rows so that each run of `BLOCK_ROWS` lies together: halves along the widest feature.
 
@@ -48,38 +92,59 @@ def order_blocks(X, order):
     X : real array, shape (m, d)
     order : int64 array, shape (m,). The rows' numbers; permuted in place.
     """
-    n_blocks = -(-order.shape[0] // BLOCK_ROWS)
-    waiting = [(0, n_blocks)]
-    d = X.shape[1]
+    m = order.shape[0]
+    waiting = [(0, -(-m // BLOCK_ROWS))]
+    values = np.empty(m)
     while waiting:
         first, last = waiting.pop()
         if last - first < 2:
             continue
-        begin = first * BLOCK_ROWS
-        own = order[begin : min(last * BLOCK_ROWS, order.shape[0])].copy()
-        sums = np.zeros(d)
-        squares = np.zeros(d)
-        origin = X[own[0]]
-        for i in own:
-            for j in range(d):
-                step = np.float64(X[i, j]) - np.float64(origin[j])
-                sums[j] += step
-                squares[j] += step * step
-        widest = 0
-        largest = -1.0
-        for j in range(d):
-            spread = squares[j] - sums[j] * sums[j] / own.shape[0]
-            if spread > largest:
-                widest, largest = j, spread
-        values = np.empty(own.shape[0])
+        half = (first + last) // 2
+        own = order[first * BLOCK_ROWS : min(last * BLOCK_ROWS, m)]
+        widest = _widest_feature(X, own)
         for i in range(own.shape[0]):
             values[i] = X[own[i], widest]
-        ranked = np.argsort(values)
-        for i in range(own.shape[0]):
-            order[begin + i] = own[ranked[i]]
-        half = (first + last) // 2
+        _halve(values[: own.shape[0]], own, (half - first) * BLOCK_ROWS)
         waiting.append((first, half))
         waiting.append((half, last))
+
+
+@exact_jit
+def _fill_block(X, own, center, scale, block):
+    """Write some rows in the leaf's units into one block; return the largest squared length."""
+    longest = 0.0
+    for r in range(own.shape[0]):
+        length = 0.0
+        for j in range(center.shape[0]):
+            value = (np.float64(X[own[r], j]) - center[j]) * scale
+            block[j, r] = value
+            length += value * value
+        longest = length if length > longest else longest
+    block[: center.shape[0], own.shape[0] :] = np.inf
+    return longest
+
+
+@exact_jit
+def _measure_block(block, n_rows, d, bounds, at, squares):
+    """Write where the rows of a block lie; return the largest squared distance to its center.
+
+    The rows are those in float32: what they were rounded by is the caller's to add.
+    """
+    squares[:] = 0.0
+    for j in range(d):
+        total = 0.0
+        low = high = block[j, 0]
+        for r in range(n_rows):
+            value = block[j, r]
+            total += value
+            low = value if value < low else low
+            high = value if value > high else high
+        middle = np.float32(total / n_rows)
+        for r in range(n_rows):
+            step = np.float64(block[j, r]) - np.float64(middle)
+            squares[r] += step * step
+        bounds[0, j, at], bounds[1, j, at], bounds[2, j, at] = middle, low, high
+    return squares[:n_rows].max()
 
 
 @exact_jit
@@ -94,45 +159,22 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
     scale : float. A power of two.
     blocks : float32 array, shape (n, D, BLOCK_ROWS), D >= d. Zeros but for what is written here;
         what follows the last row is infinite.
-    bounds : float32 array, shape (3, D, N), N >= n. Centers of blocks, low and high sides, widened
-        by what they are rounded.
-    r_max : float64 array, shape (N,). Largest distance of a block's rows to its center.
+    bounds : float32 array, shape (3, D, N), N >= n. Centers of blocks, low and high sides: of the
+        rows as the blocks have them.
+    r_max : float64 array, shape (N,). Largest distance of such a row to the block's center.
 
     Returns
     -------
     longest : float. The largest length of a row, in the leaf's units.
     """
-    m, d = X.shape
+    d = X.shape[1]
     longest = 0.0
-    for block in range(blocks.shape[0]):
-        begin = block * BLOCK_ROWS
-        n_own = min(BLOCK_ROWS, m - begin)
-        for j in range(d):
-            total = 0.0
-            low = np.inf
-            high = -np.inf
-            for r in range(n_own):
-                value = (np.float64(X[order[begin + r], j]) - center[j]) * scale
-                blocks[block, j, r] = value
-                total += value
-                low = value if value < low else low
-                high = value if value > high else high
-            for r in range(n_own, BLOCK_ROWS):
-                blocks[block, j, r] = np.inf
-            bounds[0, j, block] = total / n_own
-            bounds[1, j, block] = low - 2 * UNIT_ROUNDOFF * abs(low)
-            bounds[2, j, block] = high + 2 * UNIT_ROUNDOFF * abs(high)
-        for r in range(n_own):
-            length = 0.0
-            distance = 0.0
-            for j in range(d):
-                value = (np.float64(X[order[begin + r], j]) - center[j]) * scale
-                step = value - np.float64(bounds[0, j, block])
-                length += value * value
-                distance += step * step
-            longest = max(longest, length)
-            r_max[block] = max(r_max[block], distance)
-        r_max[block] = np.sqrt(r_max[block]) * (1.0 + MARGIN)
+    squares = np.empty(BLOCK_ROWS)
+    for b in range(blocks.shape[0]):
+        own = order[b * BLOCK_ROWS : (b + 1) * BLOCK_ROWS]
+        longest = max(longest, _fill_block(X, own, center, scale, blocks[b]))
+        farthest = _measure_block(blocks[b], own.shape[0], d, bounds, b, squares)
+        r_max[b] = np.sqrt(farthest) * (1.0 + MARGIN)
     return np.sqrt(longest) * (1.0 + MARGIN)
 
 
@@ -204,15 +246,14 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
             value = (exact[j] - center[j]) * scale
             query[j] = value
             length += value * value
-        cast = 2.0 * UNIT_ROUNDOFF * np.sqrt(length)
-        slack = cast + 2.0 * UNIT_ROUNDOFF * longest
+        slack = 2.0 * UNIT_ROUNDOFF * (np.sqrt(length) + longest)
         squares_to(bounds[0], query, to_center)
         _squares_to_boxes(bounds[1], bounds[2], query, to_box)
         home = 0
         for b in range(n_blocks):
             ball = np.sqrt(np.float64(to_center[b])) * (1.0 - share) - r_max[b]
             box = np.sqrt(np.float64(to_box[b])) * (1.0 - share)
-            lower[b] = (ball if ball > box else box) - cast if length < FARTHEST else 0.0
+            lower[b] = (ball if ball > box else box) - slack if length < FARTHEST else 0.0
             home = b if to_center[b] < to_center[home] else home
         if own_keys.shape[0] > 1:
             visits = np.argsort(lower)
