@@ -38,6 +38,10 @@ CACHE_NBYTES = 8 << 20
 WAITING_PAIRS = 1 << 16
 MARKED_PAIRS = 1 << 16
 PAIR_NBYTES = 104
+# The matrices of pairs of classes that are gathered together, in units of the cell's own one, and
+# what a row of a pair holds beside, as in solvers/pairs.py.
+BLOCKS_SHARE = 3
+PAIR_ROW_NBYTES = 2 * F8 + 2 * F4
 # Small vectors of one value a row, of all the functions that are active at the peak.
 ROW_TEMPORARIES = 128
 
@@ -69,23 +73,32 @@ def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     copies = m * d * (3 * F8 + 2 * F4) + m * ROW_TEMPORARIES
     panel = GEMM_ROWS * (2 * m + d) * F8
     matrices = 2 * m * m * F4
-    # Two large classes may hold nearly the whole cell; their held-out rows are gathered too.
-    pairs = int(m * m * F4 * (1 + 1 / sizes.spec.cv)) if k > 2 else 0
-    solutions = _n_solutions(sizes.spec) * m * (k - 1) * F4
-    # One pair's solutions of the width before, stacked, and their products with the kernel matrix.
-    products = 2 * sizes.spec.cv * (sizes.spec.n_costs + 1) * m * F4
-    ballots = sizes.spec.n_costs * 2 * m * k * F8 + 2 * sizes.spec.n_costs * m * F4
-    return copies + panel + matrices + pairs + solutions + products + ballots
+    return copies + panel + matrices + _pairs_nbytes(sizes.spec, m, k)
 
 
-def _n_solutions(spec: SolverSpec) -> int:
-    """Return how many solutions of a pair are held at once.
+def _pairs_nbytes(spec: SolverSpec, m: int, k: int) -> int:
+    """Bytes of the pairs of classes of a cell: their matrices, solutions, and votes."""
+    # Each row is in k - 1 pairs.
+    s, cv, n = (k - 1) * m, spec.cv, _n_together(spec)
+    layout = 2 * s * PAIR_ROW_NBYTES
+    # What starts are made of, and its products with the kernel matrices.
+    sources = 2 * 2 * cv * s * F4
+    # All C values of a width, fold by fold; the best so far, the seeds, and the models at the end.
+    solutions = (n * (cv + 1) + 4 * cv) * s * F4 + n * m * F8
+    if k == 2:
+        return layout + sources + solutions
+    held_out = -(-m // cv)
+    blocks = min(BLOCKS_SHARE, k - 1) * m * m * F4
+    votes = 2 * n * s * F4 + n * k * (k - 1) * held_out * F4 + 2 * held_out * m * F4
+    return layout + sources + solutions + blocks + votes
 
-    Two widths and the best so far; in a race also the two folds of its first round, at every
-    combination.
-    """
-    held = 3 * spec.cv * spec.n_costs
-    return held + 2 * spec.n_gammas * spec.n_costs if spec.search == "race" else held
+
+def _n_together(spec: SolverSpec) -> int:
+    """Return how many C values are trained at one width, at the most."""
+    if spec.search == "full":
+        return spec.n_costs
+    # Every other place of an axis longer than three, then a place and its neighbors.
+    return min(spec.n_costs, max(spec.n_costs // 2, 3))
 
 
 def model_nbytes(sizes: TaskSizes, n_rows: int) -> int:

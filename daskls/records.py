@@ -59,7 +59,7 @@ class SolverSpec:
     """What every cell is trained with.
 
     ``C`` and ``gamma`` are candidate values, or None for the method's own grid. ``search`` says
-    whether combinations that are beaten beyond doubt leave early. ``clipped_gap`` says which
+    whether all combinations are trained, or from coarse to fine. ``clipped_gap`` says which
     duality gap ``tol`` is for: that of decision values clipped to [-1, 1], or the plain one.
     """
 
@@ -71,7 +71,7 @@ class SolverSpec:
     cv: int = 5
     tol: float = 1e-3
     refit: Literal["folds", "cell"] = "folds"
-    search: Literal["race", "full"] = "race"
+    search: Literal["refine", "full"] = "refine"
     fit_intercept: bool = False
     clipped_gap: bool = True
 
@@ -165,9 +165,11 @@ class CellReport:
     """One row of `fit_report_`: what the training of one cell did.
 
     ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
-    lies. ``n_at_limit`` counts the solves that ended without reaching ``tol``, ``n_read`` leaves
-    that the search of a neighborhood could not exclude: like ``seconds`` it depends on what ran
-    beside it.
+    lies. ``n_tried`` counts the combinations that were trained; ``coarse_gamma`` and
+    ``coarse_cost`` are the place that a coarse pass chose, whose neighbors were tried after it (-1:
+    there was no such pass). ``n_at_limit`` counts the solves that ended without reaching ``tol``,
+    ``n_read`` leaves that the search of a neighborhood could not exclude: like ``seconds`` it
+    depends on what ran beside it.
     """
 
     cell: int
@@ -186,6 +188,9 @@ class CellReport:
     seconds: float = 0.0
     partition: int = 0
     n_read: int = 0
+    n_tried: int = 0
+    coarse_gamma: int = -1
+    coarse_cost: int = -1
 
     @classmethod
     def dtype(cls) -> np.dtype[Any]:

@@ -30,9 +30,9 @@ class Kernel(StrEnum):
 
 
 class Search(StrEnum):
-    """Which combinations of C and gamma see every fold."""
+    """Which combinations of C and gamma are trained."""
 
-    RACE = "race"
+    REFINE = "refine"
     FULL = "full"
 
 
@@ -109,8 +109,8 @@ def fit(
         bool, typer.Option("--fit-intercept", help="Give every local SVM an offset.")
     ] = False,
     search: Annotated[
-        Search, typer.Option(help="Let beaten combinations go early, or train all on all folds.")
-    ] = Search.RACE,
+        Search, typer.Option(help="From coarse to fine, or all combinations on all folds.")
+    ] = Search.REFINE,
     refit: Annotated[
         Refit, typer.Option(help="Answer with the mean of the fold models, or one of the cell.")
     ] = Refit.FOLDS,

@@ -47,11 +47,12 @@ class RandomChunkSVC(CellClassifier):
         decision values clipped to [-1, 1], of the models that are kept the plain one, which keeps
         decision values within sqrt(2 tol C m k(x, x)) of the SVM's, less the offset. What float32
         cannot reach is counted in ``fit_report_.n_at_limit``, with a `NonConvergenceWarning`.
-    search : "race" or "full", default "race"
-        "race": all combinations of C and gamma are trained on two folds; those that the best one
-        has not beaten beyond doubt (3 standard deviations, on the same rows) on the others too.
-        With two classes a line of C values ends where its error has worsened beyond doubt.
-        "full": every combination on every fold.
+    search : "refine" or "full", default "refine"
+        "refine": every other value of C and of gamma is trained, at 10 x tol, then the best pair of
+        them and its neighbors at tol; an axis of three values or fewer is tried whole. A pair that
+        is beaten beyond doubt (2 standard deviations, on the same rows) after some folds is not
+        trained on the others. "full": every pair on every fold, as in the paper. ("race", which
+        version 0.1 offered, is taken for "refine", with a warning.)
     refit : "folds" or "cell", default "folds"
         Answer with the mean of the selected fold models, or with one model trained on the whole
         chunk at the selected lambda (a given C is used unchanged).
@@ -113,7 +114,7 @@ class RandomChunkSVC(CellClassifier):
         cv: int = 5,
         fit_intercept: bool = False,
         tol: float = 1e-3,
-        search: Literal["race", "full"] = "race",
+        search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         store: str | os.PathLike[str] | None = None,

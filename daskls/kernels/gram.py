@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskls.errors import DataError
+from daskls.kernels._jit import jit
 from daskls.kernels.exponential import LOWEST_EXPONENT
 from daskls.records import FloatArray, KernelSpec
 
@@ -28,6 +29,8 @@ __all__ = [
 TILE_ROWS = 240
 # Columns per GEMM, so that its padded result stays small beside a model of many support rows.
 TILE_COLUMNS = 1 << 14
+# Side of the squares that are mirrored at once: both of them lie in the first cache.
+MIRROR = 16
 
 
 def centered(X: FloatArray, center: FloatArray) -> FloatArray:
@@ -106,18 +109,55 @@ def squared_norms(A: FloatArray) -> FloatArray:
 
 
 def base_matrix(A: FloatArray, name: str) -> FloatArray:
-    """Return `base_block` of A with itself as float32, with an exact zero diagonal for "rbf".
+    """Return `base_block` of A with itself as float32: symmetric, and 0 on the diagonal for "rbf".
 
-    Panels of rows keep the float64 intermediate small: peak 4 m^2 bytes + one panel.
+    Parameters
+    ----------
+    A : float64 array, shape (m, d), C-contiguous
+    name : as for `base_block`
+
+    Notes
+    -----
+    Panels of rows keep the float64 intermediate small: peak 4 m^2 bytes + one panel. A panel begins
+    at the diagonal; what lies below it is mirrored.
     """
     m = A.shape[0]
+    norms = squared_norms(A)
+    factor = -2.0 if name == "rbf" else 1.0
+    if name != "rbf":
+        norms[:] = 0.0
     base = np.empty((m, m), dtype=np.float32)
     for start in range(0, m, TILE_ROWS):
         stop = min(start + TILE_ROWS, m)
-        base[start:stop] = base_block(A[start:stop], A, name)
-    if name == "rbf":
-        np.fill_diagonal(base, 0.0)
+        _write_panel(A[start:stop] @ A[start:].T, norms, factor, start, base)
     return base
+
+
+@jit
+def _write_panel(product, norms, factor, start, out):
+    """Write a panel's values right of the diagonal, and mirrored below it.
+
+    ``factor`` x the product + both norms; squared distances (a factor below 0) are at least 0.
+    """
+    h, n = product.shape
+    low = 0.0 if factor < 0.0 else -np.inf
+    for i in range(h):
+        norm = norms[start + i]
+        row = out[start + i, start:]
+        own = product[i]
+        for j in range(n):
+            value = norm + norms[start + j] + factor * own[j]
+            row[j] = np.float32(value if value > low else low)
+        if factor < 0.0:
+            row[i] = np.float32(0.0)
+    for i in range(h):
+        for j in range(i):
+            out[start + i, start + j] = out[start + j, start + i]
+    for j0 in range(h, n, MIRROR):
+        for i0 in range(0, h, MIRROR):
+            for j in range(j0, min(j0 + MIRROR, n)):
+                for i in range(i0, min(i0 + MIRROR, h)):
+                    out[start + j, start + i] = out[start + i, start + j]
 
 
 def apply_kernel(base: FloatArray, kernel: KernelSpec, out: FloatArray) -> FloatArray:

@@ -36,12 +36,39 @@ from daskls.kernels.steps import (
     update_and_score,
 )
 
-__all__ = ["optimal_pair_step", "solve_hinge"]
+__all__ = ["ascend", "optimal_pair_step", "solve_hinge", "solve_unit_hinge"]
 
 
 @inline_jit
-def _score_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
+def _score_partners(unit, g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
     """Write for every row j what the pair (i, j) gains by its clipped Newton step."""
+    if unit:
+        _score_unit_partners(g_i, down_i, up_i, row_i, grad, down, up, gain)
+    else:
+        _score_any_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain)
+
+
+@inline_jit
+def _score_unit_partners(g_i, down_i, up_i, row_i, grad, down, up, gain):
+    """Score partners where the diagonal of K is 1: half the operations."""
+    for j in range(grad.shape[0]):
+        k = row_i[j]
+        g = grad[j]
+        det = ONE - k * k
+        det = det if det > SINGULAR else SINGULAR
+        step = (g - k * g_i) / det
+        step = step if step < up[j] else up[j]
+        step = step if step > down[j] else down[j]
+        rest = g_i - k * step
+        step_i = rest if rest < up_i else up_i
+        step_i = step_i if step_i > down_i else down_i
+        score = step_i * (rest - HALF * step_i) + step * (g - HALF * step)
+        gain[j] = score if score > ZERO else ZERO
+
+
+@inline_jit
+def _score_any_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
+    """Score partners with any diagonal."""
     m = grad.shape[0]
     q_i = q_i if q_i > TINY else TINY
     inverse_i = ONE / q_i
@@ -112,34 +139,12 @@ def optimal_pair_step(g_i, g_j, q_i, q_j, k, down_i, up_i, down_j, up_j):
     return best_i, best_j, best
 
 
-@jit
-def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
-    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+@inline_jit
+def ascend(unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
+    """Do what `solve_hinge` does; leave the gradient of the held-out rows behind.
 
-    Parameters
-    ----------
-    K : float32 array, shape (m, m), C-contiguous, symmetric
-    diag : float32 array, shape (m,). The diagonal of K.
-    signs : float32 array, shape (m,). The labels, -1 or +1.
-    bound : float32 array, shape (m,). The signed bound ``y_i C_i`` of each beta.
-    beta : float32 array, shape (m,), each between 0 and its bound. The start; updated in place.
-    grad : float32 array, shape (m,). ``signs - K beta`` of the start; updated in place.
-    start, stop : int. Rows start to stop - 1 are held out: their beta must be 0 and stays 0.
-    cap : float32. `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the optimum.
-    gap_limit : float. In units of the objective.
-    max_steps : int. Pair steps at the most.
-    gain : float32 array, shape (m,). Scratch.
-
-    Returns
-    -------
-    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
-    gap : float. Duality gap, in units of the objective.
-
-    Notes
-    -----
-    Cost O(n_steps m); the gap is looked at every `CHECK_EVERY` steps. A step that float32 cannot
-    express ends the solve after one recomputation of the gradient: the gap returned then stands
-    above ``gap_limit`` and tells so.
+    ``unit``, a constant where this is compiled into, says that the diagonal of K is 1. As a branch
+    at run time that would gain nothing.
     """
     m = beta.shape[0]
     n_index_bits = index_bits(m)
@@ -154,7 +159,7 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
     step_j = ZERO
     while True:
         update_and_score(
-            grad, down, up, inverse, half, K, i, j, step_i, step_j, ZERO, start, stop, gain
+            unit, grad, down, up, inverse, half, K, i, j, step_i, step_j, ZERO, start, stop, gain
         )
         if n_steps % CHECK_EVERY == 0 or n_steps >= max_steps or refreshed:
             gap = total_gap(grad, beta, bound, start, stop, ZERO, cap)
@@ -167,6 +172,7 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
                 lo = 0 if part == 0 else stop
                 hi = start if part == 0 else m
                 _score_partners(
+                    unit,
                     grad[i],
                     diag[i],
                     down[i],
@@ -209,5 +215,52 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
             step_i = ZERO
             step_j = ZERO
             refreshed = True
-    fill_held_out(K, beta, signs, grad, start, stop)
     return n_steps, np.float64(gap)
+
+
+@jit
+def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
+    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+
+    Parameters
+    ----------
+    K : float32 array, shape (m, m), C-contiguous, symmetric
+    diag : float32 array, shape (m,). The diagonal of K.
+    signs : float32 array, shape (m,). The labels, -1 or +1.
+    bound : float32 array, shape (m,). The signed bound ``y_i C_i`` of each beta.
+    beta : float32 array, shape (m,), each between 0 and its bound. The start; updated in place.
+    grad : float32 array, shape (m,). ``signs - K beta`` of the start; updated in place.
+    start, stop : int. Rows start to stop - 1 are held out: their beta must be 0 and stays 0.
+    cap : float32. `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the optimum.
+    gap_limit : float. In units of the objective.
+    max_steps : int. Pair steps at the most.
+    gain : float32 array, shape (m,). Scratch.
+
+    Returns
+    -------
+    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
+    gap : float. Duality gap, in units of the objective.
+
+    Notes
+    -----
+    Cost O(n_steps m); the gap is looked at every `CHECK_EVERY` steps. A step that float32 cannot
+    express ends the solve after one recomputation of the gradient: the gap returned then stands
+    above ``gap_limit`` and tells so.
+    """
+    n_steps, gap = ascend(
+        False, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+    )
+    fill_held_out(K, beta, signs, grad, start, stop)
+    return n_steps, gap
+
+
+@jit
+def solve_unit_hinge(
+    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+):
+    """As `solve_hinge`, of a K whose diagonal is 1: a fifth quicker."""
+    n_steps, gap = ascend(
+        True, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+    )
+    fill_held_out(K, beta, signs, grad, start, stop)
+    return n_steps, gap

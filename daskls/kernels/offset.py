@@ -30,7 +30,7 @@ from daskls.kernels.steps import (
     update_and_score,
 )
 
-__all__ = ["solve_with_offset"]
+__all__ = ["ascend_with_offset", "solve_with_offset"]
 
 # A beta this near to its bound, as a share of it, is at it but for rounding.
 AT_BOUND = np.float32(1e-6)
@@ -150,22 +150,13 @@ def _most_violating(grad, down, up, start, stop):
     return i, j
 
 
-@jit
-def solve_with_offset(
-    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+@inline_jit
+def ascend_with_offset(
+    unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
 ):
-    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+    """Do what `solve_with_offset` does; leave the gradient of the held-out rows behind.
 
-    Parameters
-    ----------
-    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
-        As of `daskls.kernels.hinge.solve_hinge`; ``beta`` sums to 0 over the rows.
-
-    Returns
-    -------
-    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
-    gap : float. Duality gap at the offset, in units of the objective.
-    offset : float32. Added to ``K beta`` it gives the decision value.
+    ``unit``, a constant where this is compiled into, says that the diagonal of K is 1.
     """
     m = beta.shape[0]
     n_index_bits = index_bits(m)
@@ -181,7 +172,7 @@ def solve_with_offset(
     step_j = ZERO
     while True:
         update_and_score(
-            grad, down, up, inverse, half, K, i, j, step_i, step_j, offset, start, stop, gain
+            unit, grad, down, up, inverse, half, K, i, j, step_i, step_j, offset, start, stop, gain
         )
         if n_steps % CHECK_EVERY == 0 or n_steps >= max_steps or refreshed:
             gap = total_gap(grad, beta, bound, start, stop, offset, cap)
@@ -236,5 +227,28 @@ def solve_with_offset(
             step_j = ZERO
             refreshed = True
     offset = _middle_offset(grad, bound, beta, start, stop, offset)
-    fill_held_out(K, beta, signs, grad, start, stop)
     return n_steps, np.float64(gap), offset
+
+
+@jit
+def solve_with_offset(
+    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+):
+    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+
+    Parameters
+    ----------
+    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+        As of `daskls.kernels.hinge.solve_hinge`; ``beta`` sums to 0 over the rows.
+
+    Returns
+    -------
+    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
+    gap : float. Duality gap at the offset, in units of the objective.
+    offset : float32. Added to ``K beta`` it gives the decision value.
+    """
+    n_steps, gap, offset = ascend_with_offset(
+        False, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+    )
+    fill_held_out(K, beta, signs, grad, start, stop)
+    return n_steps, gap, offset

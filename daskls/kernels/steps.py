@@ -94,11 +94,12 @@ def total_gap(grad, beta, bound, start, stop, offset, cap):
 
 @inline_jit
 def update_and_score(
-    grad, down, up, inverse, half, K, i, j, step_i, step_j, offset, start, stop, gain
+    unit, grad, down, up, inverse, half, K, i, j, step_i, step_j, offset, start, stop, gain
 ):
     """Apply a pair's step to the gradient; score every row's own best step at a given offset.
 
-    One pass over memory. Two parts leave the held-out rows, a fifth of all, out of it.
+    One pass over memory. Two parts leave the held-out rows, a fifth of all, out of it. ``unit``, a
+    constant where this is compiled into, says that the diagonal of K is 1.
     """
     for part in range(2):
         lo = 0 if part == 0 else stop
@@ -115,10 +116,10 @@ def update_and_score(
             g = own_grad[t] - row_i[t] * step_i - row_j[t] * step_j
             own_grad[t] = g
             h = g - offset
-            step = h * own_inverse[t]
+            step = h if unit else h * own_inverse[t]
             step = step if step < own_up[t] else own_up[t]
             step = step if step > own_down[t] else own_down[t]
-            score = step * (h - own_half[t] * step)
+            score = step * (h - (HALF if unit else own_half[t]) * step)
             own_gain[t] = score if score > ZERO else ZERO
 
 

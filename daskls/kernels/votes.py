@@ -14,6 +14,7 @@ __all__ = [
     "pairs_of",
     "spread_pairs",
     "vote_scores",
+    "winners_of",
 ]
 
 # A class that is absent from a cell scores this: below the lowest possible score of one present
@@ -138,3 +139,43 @@ def class_scores(scores: FloatArray, classes: IntArray, n_classes: int) -> Float
     spread = np.full((scores.shape[0], n_classes), ABSENT_SCORE)
     spread[:, classes] = scores
     return spread
+
+
+@jit
+def winners_of(parts, offsets, winners):
+    """Write the class that wins the votes of one-vs-one decisions, for several solutions at once.
+
+    Parameters
+    ----------
+    parts : float32 array, shape (k, n, k - 1, h). What the rows of each class add to the decisions
+        of its pairs, the other classes in increasing order, for n solutions and h queries.
+    offsets : float32 array, shape (n, k (k - 1) / 2), in the order of `pairs_of`
+    winners : int64 array, shape (n, h). Overwritten; see `Ballot.scores`.
+    """
+    k, n, _, h = parts.shape
+    votes = np.empty((k, h), np.float32)
+    confidence = np.empty((k, h))
+    for s in range(n):
+        votes[:] = 0.0
+        confidence[:] = 0.0
+        p = 0
+        for a in range(k):
+            for b in range(a + 1, k):
+                first = parts[a, s, b - 1]
+                second = parts[b, s, a]
+                for t in range(h):
+                    value = first[t] + second[t] + offsets[s, p]
+                    yes = np.float32(1.0) if value > 0 else np.float32(0.0)
+                    votes[b, t] += yes
+                    votes[a, t] += np.float32(1.0) - yes
+                    confidence[b, t] += value
+                    confidence[a, t] -= value
+                p += 1
+        for t in range(h):
+            best = -1.0
+            for c in range(k):
+                x = confidence[c, t]
+                score = votes[c, t] + x / (3.0 * (abs(x) + 1.0))
+                if c == 0 or score > best:
+                    best = score
+                    winners[s, t] = c

@@ -9,6 +9,7 @@ from daskls.errors import DataError, ParameterError
 from daskls.plotting.lazy import new_axes, whole_numbers
 from daskls.records import FloatArray, IntArray, SolverSpec
 from daskls.solvers.grid import resolve_grid
+from daskls.solvers.places import tried_places
 from daskls.store.reader import spec_from_json
 
 __all__ = ["GridDisplay"]
@@ -20,13 +21,15 @@ class GridDisplay:
 
     A grid that is scaled to each cell is shown by its own coordinates: the regularization
     ``lambda = 1 / (2 C m)``, and the width ``1 / sqrt(gamma)`` between 5 r and 0.2 r m^(-1/d). A
-    crowd on an edge says that the best value may lie beyond it.
+    crowd on an edge says that the best value may lie beyond it. What a search from coarse to fine
+    tried in no cell is hatched.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
     counts : int array (n_gammas, n_costs). Cells that selected each combination.
+    n_tried : int array (n_gammas, n_costs). Cells that tried it.
     cost_labels, gamma_labels : the values, from the smallest on
     names : the axes' labels
     n_untrained : int. Cells that had nothing to select: those of one class.
@@ -38,9 +41,11 @@ class GridDisplay:
     figure_ : matplotlib Figure
     image_ : AxesImage
     text_ : list of Text, one a combination that was selected
+    untried_ : list of Rectangle, one a combination that no cell tried
     """
 
     counts: IntArray
+    n_tried: IntArray
     cost_labels: list[str]
     gamma_labels: list[str]
     names: tuple[str, str]
@@ -50,6 +55,7 @@ class GridDisplay:
     figure_: Any = field(default=None, init=False)
     image_: Any = field(default=None, init=False)
     text_: Any = field(default=None, init=False)
+    untried_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
@@ -75,6 +81,7 @@ class GridDisplay:
         np.add.at(counts, tuple(np.array(places).T), 1)
         return cls(
             counts=counts,
+            n_tried=_count_tried(trained, counts.shape),
             cost_labels=_cost_labels(spec),
             gamma_labels=_gamma_labels(spec, n_gammas),
             names=_axis_names(spec),
@@ -92,16 +99,26 @@ class GridDisplay:
         bar.locator = whole_numbers()
         bar.update_ticks()
         self.text_ = self._write_counts()
+        self.untried_ = self._hatch_untried()
         ax.set_xticks(range(len(self.cost_labels)), self.cost_labels)
         ax.set_yticks(range(len(self.gamma_labels)), self.gamma_labels)
         if max(map(len, self.cost_labels)) * len(self.cost_labels) > 40:
             ax.tick_params(axis="x", rotation=45)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         n_trained = int(self.counts.sum())
-        ax.set_title(
-            f"selected in {n_trained} cells; {100 * self.edge_share:.0f} % on an edge", fontsize=10
-        )
+        title = f"selected in {n_trained} cells; {100 * self.edge_share:.0f} % on an edge"
+        ax.set_title(title + ("; hatched: tried in none" if self.untried_ else ""), fontsize=10)
         return self
+
+    def _hatch_untried(self) -> list[Any]:
+        """Hatch the squares of combinations that no cell tried."""
+        from matplotlib.patches import Rectangle
+
+        style: dict[str, Any] = {"fill": False, "hatch": "////", "edgecolor": "#cccccc"}
+        return [
+            self.ax_.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, linewidth=0, **style))
+            for i, j in np.argwhere(self.n_tried == 0)
+        ]
 
     def _write_counts(self) -> list[Any]:
         """Write each count into its square, light on dark."""
@@ -118,6 +135,16 @@ class GridDisplay:
             )
             for i, j in np.argwhere(self.counts)
         ]
+
+
+def _count_tried(trained: Any, shape: tuple[int, int]) -> IntArray:
+    """Return how many cells tried each combination."""
+    n_tried = np.zeros(shape, int)
+    for row in trained:
+        first = int(row.coarse_gamma), int(row.coarse_cost)
+        for place in tried_places(shape, first):
+            n_tried[place] += 1
+    return n_tried
 
 
 def _find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:

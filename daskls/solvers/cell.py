@@ -38,7 +38,7 @@ def fit_cell(
     -----
     A cell of fewer rows than folds is dealt as many folds as it has rows.
 
-    Peak memory: 2 float32 matrices of m x m, one more a pair of classes beyond two.
+    Peak memory: 2 float32 matrices of m x m, for more than two classes as many again.
     """
     spec = replace(spec, cv=min(spec.cv, len(X)))
     own = LocalRows.of(X, codes, weights, spec)

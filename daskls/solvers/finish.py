@@ -13,8 +13,10 @@ decide, these are computed in float64 too.
 import numpy as np
 
 from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block
+from daskls.kernels.products import multiply_rows
 from daskls.records import FloatArray, KernelSpec
-from daskls.solvers.path import Counts, Solutions, WidthPath
+from daskls.solvers.data import Counts
+from daskls.solvers.problem import Problem
 
 __all__ = ["finish_folds"]
 
@@ -28,21 +30,24 @@ KERNEL_ERROR = 8 * 2.0**-24
 
 
 def finish_folds(
-    path: WidthPath,
+    problem: Problem,
     rows: FloatArray,
     kernel: KernelSpec,
     cost: float,
-    solutions: Solutions,
+    folds: list[int],
+    betas: FloatArray,
+    offsets: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Train one pair's fold models on until their plain gaps are small enough.
 
     Parameters
     ----------
-    path : WidthPath. Of the pair at the chosen width; counts a solve a fold.
-    rows : float32 array, shape (m, d). What ``path.K`` are the kernel values of.
+    problem : Problem. The pair at the chosen width; counts a solve a fold.
+    rows : float32 array, shape (m, d). What ``problem.K`` are the kernel values of.
     kernel : KernelSpec
     cost : float. The chosen C.
-    solutions : dict of Line, one a fold, of the chosen C alone
+    folds : list of int. Each was held out of one model.
+    betas, offsets : arrays (n_folds, m) and (n_folds,). The models as the search left them.
 
     Returns
     -------
@@ -51,9 +56,9 @@ def finish_folds(
 
     Notes
     -----
-    A fold whose gap stays above its limit is counted in ``path.counts.n_at_limit``.
+    A fold whose gap stays above its limit is counted in ``problem.counts.n_at_limit``.
     """
-    finish = _Finish(path, rows, kernel, cost, solutions)
+    finish = _Finish(problem, rows, kernel, cost, folds, betas, offsets)
     finish.run()
     return finish.betas, finish.offsets
 
@@ -63,40 +68,46 @@ class _Finish:
 
     def __init__(
         self,
-        path: WidthPath,
+        problem: Problem,
         rows: FloatArray,
         kernel: KernelSpec,
         cost: float,
-        solutions: Solutions,
+        folds: list[int],
+        betas: FloatArray,
+        offsets: FloatArray,
     ) -> None:
-        self.path, self.rows, self.kernel = path, rows, kernel
-        self.folds = sorted(solutions)
-        self.betas = np.concatenate([solutions[fold].betas for fold in self.folds])
-        self.offsets = np.concatenate([solutions[fold].offsets for fold in self.folds])
-        self.bounds = np.stack([path.bound_of(fold, cost) for fold in self.folds])
-        self.limits = path.spec.tol * np.abs(self.bounds).sum(axis=1, dtype=float)
-        # Whether kernel values are computed in float64, not taken from ``path.K``.
+        self.problem, self.rows, self.kernel = problem, rows, kernel
+        self.folds = folds
+        self.betas, self.offsets = betas.copy(), offsets.astype(np.float64)
+        self.bounds = np.stack([problem.bound_of(fold, cost) for fold in self.folds])
+        self.limits = problem.spec.tol * np.abs(self.bounds).sum(axis=1, dtype=float)
+        # Whether kernel values are computed in float64, not taken from ``problem.K``.
         self.exact = False
         self.products = np.empty(0)
 
     def run(self) -> None:
-        """Solve and measure in turn, as long as that brings the open ones nearer."""
+        """Solve and measure in turn, as long as that brings the open ones nearer.
+
+        The first gradient need not be exact: it is measured anew after the solve.
+        """
+        self.products = np.empty_like(self.betas)
+        multiply_rows(self.problem.K, self.betas, self.products)
+        n_steps = sum([self._solve(at) for at in range(len(self.folds))])
         gaps = self._measure()
         goes_on = gaps > self.limits
-        n_steps = 0
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS - 1):
             if not goes_on.any():
                 break
             n_steps += sum([self._solve(int(at)) for at in np.flatnonzero(goes_on)])
             before, gaps = gaps, self._measure()
             goes_on &= (gaps > self.limits) & (gaps <= STUCK * before)
         n_at_limit = int((gaps > self.limits).sum())
-        self.path.counts.add(Counts(n_steps, len(self.folds), n_at_limit))
+        self.problem.counts.add(Counts(n_steps, len(self.folds), n_at_limit))
 
     def _solve(self, at: int) -> int:
         """Train one fold's model on from the gradient last measured; return the steps taken."""
-        grad = (self.path.signs - self.products[at]).astype(np.float32)
-        n_steps, _, self.offsets[at] = self.path.ascend(
+        grad = (self.problem.signs - self.products[at]).astype(np.float32)
+        n_steps, _, self.offsets[at] = self.problem.ascend(
             self.folds[at], self.bounds[at], self.betas[at], grad, AIM * self.limits[at]
         )
         return n_steps
@@ -114,7 +125,7 @@ class _Finish:
         n = len(self.folds)
         products = self._multiply(np.concatenate([self.betas, np.abs(self.betas)]).astype(float))
         self.products, sizes = products[:n], products[n:]
-        h = self.path.signs - self.products - self.offsets[:, None]
+        h = self.problem.signs - self.products - self.offsets[:, None]
         # A row's loss, less what it adds to the dual; held-out rows have neither bound nor beta.
         slopes = np.where(self.bounds * h > 0, self.bounds, 0.0) - self.betas
         error = KERNEL_ERROR * (self.kernel.degree if self.kernel.name == "poly" else 1)
@@ -132,7 +143,7 @@ class _Finish:
     def _panel(self, own: FloatArray) -> FloatArray:
         """Return the kernel values of some rows and all rows, float64."""
         if not self.exact:
-            panel: FloatArray = self.path.K[own].astype(float)
+            panel: FloatArray = self.problem.K[own].astype(float)
             return panel
         A = self.rows.astype(float)
         base = base_block(A[own], A, self.kernel.name)

@@ -11,16 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.kernels.gram import apply_kernel
 from daskls.kernels.ranks import pair_values, ranked_values
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+from daskls.solvers.data import CellData, Choice, Counts, kernel_of
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import Grid
-from daskls.solvers.path import Counts, WidthPath
 from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import CellData, Choice, Search, kernel_of, refit_cell
+from daskls.solvers.search import Search, refit_cell
 from daskls.solvers.sums import total
 
 __all__ = [
@@ -169,10 +168,10 @@ def grid_errors(
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
     search = Search(cell, spec, grid)
     search.run()
-    race, held_out = search.race, search.race.held_out_weight
+    held_out = search.held_out_weight
     return np.array(
         [
-            [(race.wrong_weight(g, i), held_out) for i in range(len(grid.costs))]
+            [(search.errors[g, i], held_out) for i in range(len(grid.costs))]
             for g in range(len(grid.gammas))
         ]
     )
@@ -215,7 +214,8 @@ def fit_neighborhood(
     folds = _inner_folds(own, n_inner, seed) if judged else np.zeros(len(X), np.int64)
     order, cell = own.data(folds)
     grid = _grid(own, order, cell, percentiles, seed)
-    choice = Search(cell, spec, grid).run() if judged else _from_zero(cell, spec, grid)
+    search = Search(cell, spec, grid) if judged else None
+    choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
     return own.model(refit_cell(cell, choice, spec, grid), order, cell, report)
 
 
@@ -318,12 +318,10 @@ def label_probability(
 
 def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
     """Return each row's decision value by the model trained without its fold; NaN: no such fold."""
-    _, _, rows, signs = next(cell.pairs())
-    kernel = kernel_of(spec, grid.gammas[0])
-    K = apply_kernel(cell.base, kernel, np.empty_like(cell.base))
-    fold_ptr = cell.fold_ptr(rows, spec.cv)
-    path = WidthPath(K, signs, cell.weights, fold_ptr, replace(spec, clipped_gap=False), {})
-    folds = tuple(f for f in range(spec.cv) if fold_ptr[f + 1] > fold_ptr[f])
-    _, decisions = path.train([0], np.array(grid.costs), folds)
-    held_out: FloatArray = decisions[0]
-    return held_out
+    search = Search(cell, replace(spec, clipped_gap=False), grid)
+    values = np.full(len(cell.codes), np.nan, np.float32)
+    for fold, line in search.lines(0):
+        held_out = slice(search.fold_ptr[fold], search.fold_ptr[fold + 1])
+        own = search.pairs.values(search.width.K, line.betas, line.offsets, held_out)
+        values[held_out] = own[0]
+    return values

@@ -8,8 +8,8 @@ import numpy as np
 
 from daskls.kernels.gram import base_matrix, centered, squared_norms
 from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.solvers.data import CellData, Choice
 from daskls.solvers.grid import Grid
-from daskls.solvers.search import CellData, Choice
 
 __all__ = ["LocalRows"]
 
@@ -146,6 +146,9 @@ class LocalRows:
             n_trained=choice.counts.n_trained,
             n_support=len(support),
             edge=choice.edge,
+            n_tried=choice.n_tried,
+            coarse_gamma=choice.first[0],
+            coarse_cost=choice.first[1],
         )
         return LocalModel(
             center=self.center,

@@ -1,72 +1,53 @@
-"""The grid search of one cell: every (C, gamma) on every fold, the best by validation error."""
+"""The search of one cell's grid: which combinations of C and gamma are trained, and which is best.
+
+``"full"`` trains every combination on every fold. ``"refine"`` goes from coarse to fine: every
+other place of each axis at a tolerance `LOOSE` times as large, then the best place and its
+neighbors at the tolerance asked for. Fold by fold, whoever is beaten beyond doubt on the rows of
+these folds leaves. The chosen combination's fold models are brought to the plain gap in the end.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskls.kernels.gram import apply_kernel
-from daskls.kernels.votes import Ballot, pairs_of
-from daskls.records import FloatArray, IntArray, KernelSpec, SolverSpec
+from daskls.records import FloatArray, SolverSpec
+from daskls.solvers.data import CellData, Choice, Counts, kernel_of
+from daskls.solvers.doubt import is_beaten
 from daskls.solvers.finish import finish_folds
 from daskls.solvers.grid import Grid
-from daskls.solvers.path import Counts, Line, Solutions, WidthPath
-from daskls.solvers.race import DOUBT, Race
+from daskls.solvers.pairs import Pairs
+from daskls.solvers.places import near_places, places_of
+from daskls.solvers.problem import Problem
+from daskls.solvers.sums import total
+from daskls.solvers.width import Line, Seeds, Width, write_kernel
 
-__all__ = ["CellData", "Choice", "refit_cell", "search_grid"]
+__all__ = ["Search", "refit_cell", "search_grid"]
+
+# The coarse pass solves to so many times the tolerance: errors hardly change by it.
+LOOSE = 10.0
 
 
-@dataclass
-class CellData:
-    """One cell's rows, ordered by fold, as the solvers see them.
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A combination that has run on all folds.
 
     Attributes
     ----------
-    rows : float32 array, shape (m, d). Centered, in the cell's unit of length.
-    base : float32 array, shape (m, m). What the kernel is a function of.
-    codes : int array, shape (m,). Position of each row's class among the classes present.
-    folds : int array, shape (m,), increasing
-    weights : float32 array, shape (m,), > 0
-    n_classes : int
+    wrong : float64 array, shape (m,). A row's weight where it is decided wrongly held out, else 0.
+    lines : list of Line, of one C each, one a fold
     """
 
-    rows: FloatArray
-    base: FloatArray
-    codes: IntArray
-    folds: IntArray
-    weights: FloatArray
-    n_classes: int
-
-    def pairs(self) -> Iterator[tuple[int, int, IntArray, FloatArray]]:
-        """Yield each pair (a, b) with its rows and their signs, -1 for a and +1 for b."""
-        for a, b in pairs_of(self.n_classes):
-            rows = np.flatnonzero((self.codes == a) | (self.codes == b))
-            yield a, b, rows, np.where(self.codes[rows] == b, np.float32(1), np.float32(-1))
-
-    def fold_ptr(self, rows: IntArray, n_folds: int) -> IntArray:
-        """Return where each fold begins among some rows, and the number of rows last."""
-        return np.searchsorted(self.folds[rows], np.arange(n_folds + 1))
-
-
-@dataclass
-class Choice:
-    """The selected combination and the coefficients of its fold models' mean.
-
-    ``coef`` is float32 (k - 1, m) as scikit-learn's ``dual_coef_``; ``intercepts`` float64, one a
-    pair of classes.
-    """
-
-    kernel: KernelSpec
-    C: float
     error: float
-    coef: FloatArray
-    intercepts: FloatArray
-    counts: Counts
-    edge: str = ""
+    gamma: int
+    cost: int
+    wrong: FloatArray
+    lines: list[Line]
 
-
-# The solutions of every pair, by gamma.
-PairSolutions = list[Solutions]
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """Ties go to the largest width, then to the smallest C."""
+        return self.error, self.gamma, self.cost
 
 
 class Search:
@@ -74,164 +55,158 @@ class Search:
 
     def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid) -> None:
         self.cell, self.spec, self.grid = cell, spec, grid
-        everyone = np.arange(len(cell.codes))
-        self.race = Race(
-            cell.weights,
-            cell.fold_ptr(everyone, spec.cv),
-            len(grid.gammas),
-            len(grid.costs),
-            on=spec.search == "race",
-        )
-        self.kept: list[PairSolutions] = [self._no_solutions() for _ in grid.gammas]
-        self.counts = Counts()
+        self.fold_ptr = cell.fold_ptr(np.arange(len(cell.codes)), spec.cv)
+        # A fold without rows is trained by nobody.
+        self.folds = [f for f in range(spec.cv) if self.fold_ptr[f] < self.fold_ptr[f + 1]]
+        self.weights = cell.weights.astype(np.float64)
+        self.pairs = Pairs.of(cell, spec.cv)
+        self.width = Width(self.pairs, spec, self.folds)
+        self.best: Trained | None = None
+        self.seeds = Seeds(np.zeros((len(self.folds), len(self.pairs.rows)), np.float32), 0.0)
+        self.tried: set[tuple[int, int]] = set()
+        self.errors: dict[tuple[int, int], float] = {}
+        # The chosen fold models, of all pairs: betas (n_folds, s) and offsets (n_folds, n_pairs).
+        self.models = self.seeds.betas, np.zeros((len(self.folds), len(self.pairs)))
 
-    def _no_solutions(self) -> PairSolutions:
-        return [{} for _ in pairs_of(self.cell.n_classes)]
+    @property
+    def held_out_weight(self) -> float:
+        """The weight of all rows that are held out once."""
+        return total(self.weights[self.fold_ptr[0] : self.fold_ptr[-1]])
 
-    def run(self, *, finish: bool = False) -> Choice:
-        """Train round by round; return the combination that decides the least weight wrongly.
+    def run(self) -> Trained:
+        """Return the combination that decides the least weight of held-out rows wrongly."""
+        return self._run_full() if self.spec.search == "full" else self._run_refined()[0]
+
+    def choose(self, *, finish: bool) -> Choice:
+        """Search; average the chosen fold models, brought to the plain gap if ``finish``."""
+        if self.spec.search == "full":
+            best, first = self._run_full(), (-1, -1)
+        else:
+            best, first = self._run_refined()
+        return self._choice(best, first, finish=finish)
+
+    def _run_full(self) -> Trained:
+        for g in range(len(self.grid.gammas)):
+            self.visit(g, list(range(len(self.grid.costs))), prune=False)
+        return self._found()
+
+    def _run_refined(self) -> tuple[Trained, tuple[int, int]]:
+        """Search from coarse to fine; return the best, and the place that the coarse pass chose."""
+        shape = len(self.grid.gammas), len(self.grid.costs)
+        gammas, costs = places_of(shape)
+        if len(gammas) * len(costs) == shape[0] * shape[1]:
+            for g in gammas:
+                self.visit(g, costs)
+            return self._found(), (-1, -1)
+        for g in gammas:
+            self.visit(g, costs, loose=LOOSE)
+        first = self._found()
+        # The place itself is trained again, to the same tolerance as its neighbors.
+        self.best = None
+        near_gammas, near_costs = near_places(shape, (first.gamma, first.cost))
+        for g in near_gammas:
+            self.visit(g, near_costs)
+        return self._found(), (first.gamma, first.cost)
+
+    def _found(self) -> Trained:
+        if self.best is None:
+            raise AssertionError("the best of a search is never beaten")
+        return self.best
+
+    def visit(self, g: int, places: list[int], *, loose: float = 1.0, prune: bool = True) -> None:
+        """Train some C values at one width, fold by fold; keep the best.
 
         Parameters
         ----------
-        finish : bool. Bring its fold models to the plain duality gap before they are averaged.
-
-        Notes
-        -----
-        Ties go to the largest width, then to the smallest C: candidates come in that order, and a
-        later one must be strictly better.
+        g : int. The width's place.
+        places : list of int, increasing. Those of the C values.
+        loose : float. The tolerance, in units of the one asked for.
+        prune : bool. Leave out, after each fold, who is beaten on the folds so far.
         """
-        K = np.empty_like(self.cell.base)
-        best: tuple[float, int, int] | None = None
-        rounds = self.race.rounds
-        for number, folds in enumerate(rounds):
-            before = self._no_solutions()
-            for g, gamma in enumerate(self.grid.gammas):
-                if not self.race.costs_of(g):
-                    continue
-                apply_kernel(self.cell.base, kernel_of(self.spec, gamma), K)
-                before = self._train(K, g, folds, before)
-                if number == len(rounds) - 1:
-                    best = self._keep_best(g, best)
-            if number < len(rounds) - 1:
-                self.race.drop_beaten()
-                for g in range(len(self.grid.gammas)):
-                    self._keep(g, set(self.race.costs_of(g)))
-        if best is None:
-            raise AssertionError("a race has at least one winner")
-        return self._choice(*best, K if finish else None)
+        self.tried.update((g, i) for i in places)
+        self.width.move(self.grid.gammas[g], self.seeds)
+        alive = list(places)
+        wrong = {i: np.zeros_like(self.weights) for i in alive}
+        lines: dict[int, list[Line]] = {i: [] for i in alive}
+        for at, fold in enumerate(self.folds):
+            if not alive:
+                break
+            costs = np.array([self.grid.costs[i] for i in alive])
+            line = self.width.solve(at, costs, loose * self.spec.tol)
+            held_out = slice(self.fold_ptr[fold], self.fold_ptr[fold + 1])
+            mistaken = self._mistaken(line, held_out)
+            for row, i in enumerate(alive):
+                wrong[i][held_out] = self.weights[held_out] * mistaken[row]
+                own = slice(row, row + 1)
+                lines[i].append(Line(line.betas[own].copy(), line.offsets[own].copy()))
+            if prune:
+                alive = self._unbeaten(alive, wrong, int(held_out.stop))
+        for i in alive:
+            self._offer(Trained(total(wrong[i]), g, i, wrong[i], lines[i]))
 
-    def _train(
-        self,
-        K: FloatArray,
-        g: int,
-        folds: tuple[int, ...],
-        before: PairSolutions,
-    ) -> PairSolutions:
-        """Train every pair at one gamma; tell the race; return and keep the solutions."""
-        if self.cell.n_classes == 2:
-            solutions = [self._train_binary(K, g, folds, before[0])]
-        else:
-            solutions = self._train_pairs(K, g, folds, before)
-        for kept, own in zip(self.kept[g], solutions, strict=True):
-            kept.update(own)
-        return solutions
+    def lines(self, g: int) -> Iterator[tuple[int, Line]]:
+        """Train every C at one width; yield each fold and its line."""
+        self.width.move(self.grid.gammas[g], self.seeds)
+        for at, fold in enumerate(self.folds):
+            yield fold, self.width.solve(at, np.array(self.grid.costs), self.spec.tol)
 
-    def _path(
-        self, K: FloatArray, rows: IntArray, signs: FloatArray, before: Solutions
-    ) -> WidthPath:
-        cell = self.cell
-        fold_ptr = cell.fold_ptr(rows, self.spec.cv)
-        return WidthPath(K, signs, cell.weights[rows], fold_ptr, self.spec, before)
+    def _mistaken(self, line: Line, held_out: slice) -> FloatArray:
+        """Return which held-out rows each C decides wrongly."""
+        winners = self.pairs.decide(self.width.K, line.betas, line.offsets, held_out)
+        mistaken: FloatArray = winners != self.cell.codes[held_out]
+        return mistaken
 
-    def _costs(self, places: list[int]) -> FloatArray:
-        return np.array([self.grid.costs[i] for i in places])
+    def _unbeaten(self, alive: list[int], wrong: dict[int, FloatArray], stop: int) -> list[int]:
+        """Return who is not beaten beyond doubt on the rows of the folds so far."""
+        own = {i: wrong[i][:stop] for i in alive}
+        rivals = [*own.values(), *([self.best.wrong[:stop]] if self.best else [])]
+        if not rivals:
+            return alive
+        best = min(rivals, key=total)
+        return [i for i in alive if not is_beaten(own[i], best)]
 
-    def _train_binary(
-        self, K: FloatArray, g: int, folds: tuple[int, ...], before: Solutions
-    ) -> Solutions:
-        """Train the C values still in, until the validation error has worsened beyond doubt."""
-        _, _, rows, signs = next(self.cell.pairs())
-        path = self._path(K, rows, signs, before)
-        places = self.race.costs_of(g)
-        doubt = DOUBT if self.race.is_open else 0.0
-        solutions, decisions = path.train(places, self._costs(places), folds, doubt)
-        self.race.end_line(g, places[len(decisions) :])
-        for i, values in zip(places, decisions, strict=False):
-            self.race.add(g, i, folds, (values > 0) != (signs > 0))
-        self.counts.add(path.counts)
-        return solutions
+    def _offer(self, trained: Trained) -> None:
+        """Note a combination's error; keep it, and start from it, if it is the best."""
+        self.errors[trained.gamma, trained.cost] = trained.error
+        if self.best is None or trained.rank < self.best.rank:
+            self.best = trained
+            betas = np.concatenate([line.betas for line in trained.lines])
+            self.seeds = Seeds(betas, self.grid.costs[trained.cost])
 
-    def _train_pairs(
-        self, K: FloatArray, g: int, folds: tuple[int, ...], before: PairSolutions
-    ) -> PairSolutions:
-        """Train pair by pair; collect the votes on the held-out rows, a ballot a C."""
-        cell = self.cell
-        places = self.race.costs_of(g)
-        ballots = [Ballot(len(cell.codes), cell.n_classes) for _ in places]
-        all_solutions = []
-        for (a, b, rows, signs), own_before in zip(cell.pairs(), before, strict=True):
-            path = self._path(K[np.ix_(rows, rows)], rows, signs, own_before)
-            solutions, _ = path.train(places, self._costs(places), folds)
-            decisions = _held_out_decisions(K, solutions, cell, rows)
-            for ballot, values in zip(ballots, decisions, strict=True):
-                ballot.add(a, b, values)
-            self.counts.add(path.counts)
-            all_solutions.append(solutions)
-        for i, ballot in zip(places, ballots, strict=True):
-            self.race.add(g, i, folds, ballot.scores().argmax(axis=1) != cell.codes)
-        return all_solutions
-
-    def _keep_best(
-        self, g: int, best: tuple[float, int, int] | None
-    ) -> tuple[float, int, int] | None:
-        """Return the best combination up to this gamma; forget the solutions of the others."""
-        for i in self.race.costs_of(g):
-            wrong = self.race.wrong_weight(g, i)
-            if best is None or wrong < best[0]:
-                best = wrong, g, i
-        for gamma in range(g + 1):
-            self._keep(gamma, {best[2]} if best and gamma == best[1] else set())
-        return best
-
-    def _keep(self, g: int, places: set[int]) -> None:
-        """Forget all solutions at one gamma but those of some C values."""
-        for kept in self.kept[g]:
-            for fold in kept:
-                kept[fold] = kept[fold].only(places)
-
-    def _choice(self, wrong: float, g: int, i: int, K: FloatArray | None) -> Choice:
-        """Average the fold models of the selected combination; finish them if there is a K."""
-        betas: list[FloatArray] = []
-        offsets = []
-        if K is not None:
-            self._finish(g, i, K)
-        for kept in self.kept[g]:
-            own = [kept[fold].only({i}) for fold in sorted(kept)]
-            betas.append(np.concatenate([line.betas for line in own]).mean(axis=0, dtype=float))
-            offsets.append(np.concatenate([line.offsets for line in own]).mean())
+    def _choice(self, best: Trained, first: tuple[int, int], *, finish: bool) -> Choice:
+        """Average the fold models of the selected combination."""
+        kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
+        betas = np.concatenate([line.betas for line in best.lines])
+        offsets = np.concatenate([line.offsets for line in best.lines]).astype(np.float64)
+        if finish:
+            self._finish(best, betas, offsets)
+        self.models = betas, offsets
+        mean = betas.mean(axis=0, dtype=np.float64)
         return Choice(
-            kernel=kernel_of(self.spec, self.grid.gammas[g]),
-            C=self.grid.costs[i],
-            error=wrong / self.race.held_out_weight,
-            coef=_coefficients(self.cell, betas),
-            intercepts=np.array(offsets),
-            counts=self.counts,
-            edge=self._edge(g, i),
+            kernel=kernel,
+            C=self.grid.costs[best.cost],
+            error=best.error / self.held_out_weight,
+            coef=self.pairs.coefficients(mean[None])[0],
+            intercepts=offsets.mean(axis=0),
+            counts=self.width.counts,
+            edge=self._edge(best.gamma, best.cost),
+            n_tried=len(self.tried),
+            first=first,
         )
 
-    def _finish(self, g: int, i: int, K: FloatArray) -> None:
-        """Bring the fold models of one combination to the plain gap; ``K`` is overwritten."""
-        cell, cost = self.cell, self.grid.costs[i]
-        kernel = kernel_of(self.spec, self.grid.gammas[g])
-        apply_kernel(cell.base, kernel, K)
-        for (_, _, rows, signs), kept in zip(cell.pairs(), self.kept[g], strict=True):
-            own = K if cell.n_classes == 2 else K[np.ix_(rows, rows)]
-            path = self._path(own, rows, signs, {})
-            chosen = {fold: kept[fold].only({i}) for fold in kept}
-            betas, offsets = finish_folds(path, cell.rows[rows], kernel, cost, chosen)
-            for at, fold in enumerate(sorted(kept)):
-                kept[fold] = Line((i,), betas[at : at + 1], offsets[at : at + 1])
-            self.counts.add(path.counts)
+    def _finish(self, best: Trained, betas: FloatArray, offsets: FloatArray) -> None:
+        """Bring the fold models of one combination to the plain gap, in place."""
+        cell, gamma = self.cell, self.grid.gammas[best.gamma]
+        kernel, cost = kernel_of(self.spec, gamma), self.grid.costs[best.cost]
+        self.width.move(gamma, self.seeds)
+        for p, (_, _, rows, signs) in enumerate(cell.pairs()):
+            fold_ptr, K = self.pairs.fold_ptr[p], self.width.matrix_of(p)
+            problem = Problem(K, signs, cell.weights[rows], fold_ptr, self.spec)
+            own = self.pairs.slice_of(p)
+            betas[:, own], offsets[:, p] = finish_folds(
+                problem, cell.rows[rows], kernel, cost, self.folds, betas[:, own], offsets[:, p]
+            )
+            self.width.counts.add(problem.counts)
 
     def _edge(self, g: int, i: int) -> str:
         """Name the axes of the grid on whose first or last value the choice lies."""
@@ -240,13 +215,12 @@ class Search:
 
 
 def search_grid(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
-    """Train the combinations on the folds; select by the weight of held-out rows decided wrongly.
+    """Train combinations on the folds; select by the weight of held-out rows decided wrongly.
 
     Parameters
     ----------
     cell : CellData
-    spec : SolverSpec. ``search="race"``: all combinations run on two folds, those not beaten beyond
-        doubt on the others; a C line ends where its error has worsened beyond doubt (two classes).
+    spec : SolverSpec. ``search`` says which combinations; see the module.
     grid : Grid
 
     Returns
@@ -254,7 +228,7 @@ def search_grid(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
     choice : Choice. ``coef`` (k - 1, m) is the mean of the selected combination's fold models. With
         ``refit="folds"`` these are trained to the plain gap.
     """
-    return Search(cell, spec, grid).run(finish=spec.refit == "folds")
+    return Search(cell, spec, grid).choose(finish=spec.refit == "folds")
 
 
 def refit_cell(cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
@@ -263,51 +237,18 @@ def refit_cell(cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> 
     To the plain duality gap: this is the one solve whose optimum counts, not its error's rank.
     """
     spec = replace(spec, clipped_gap=False)
-    K = apply_kernel(cell.base, choice.kernel, np.empty_like(cell.base))
+    K = np.empty_like(cell.base)
+    write_kernel(cell.base, choice.kernel, K)
+    pairs = Pairs.of(cell, 0)
     cost = choice.C * grid.refit_scale
-    betas, offsets = [], []
-    for (_, _, rows, signs), coef in zip(
-        cell.pairs(), _pair_coefficients(cell, choice.coef), strict=True
-    ):
-        own = K if cell.n_classes == 2 else K[np.ix_(rows, rows)]
-        fold_ptr = cell.fold_ptr(rows, spec.cv)
-        path = WidthPath(own, signs, cell.weights[rows], fold_ptr, spec, {})
-        beta, offset = path.solve_all(coef * np.float32(grid.refit_scale), cost)
-        betas.append(beta)
-        offsets.append(offset)
-        choice.counts.add(path.counts)
-    return replace(choice, C=cost, coef=_coefficients(cell, betas), intercepts=np.array(offsets))
-
-
-def kernel_of(spec: SolverSpec, gamma: float) -> KernelSpec:
-    """Return the kernel at one candidate gamma."""
-    return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)
-
-
-def _held_out_decisions(
-    K: FloatArray, solutions: Solutions, cell: CellData, rows: IntArray
-) -> FloatArray:
-    """Return one pair's decision values on the rows of all classes, without their own fold."""
-    n_costs = len(next(iter(solutions.values())).places)
-    decisions = np.zeros((n_costs, len(cell.codes)), np.float32)
-    for fold, line in solutions.items():
-        held_out = np.flatnonzero(cell.folds == fold)
-        values = line.betas @ K[np.ix_(held_out, rows)].T
-        decisions[:, held_out] = values + line.offsets[:, None].astype(np.float32)
-    return decisions
-
-
-def _coefficients(cell: CellData, betas: list[FloatArray]) -> FloatArray:
-    """Lay the betas of all pairs out as scikit-learn's ``dual_coef_``, shape (k - 1, m)."""
-    coef = np.zeros((cell.n_classes - 1, len(cell.codes)), np.float32)
-    for (a, b, rows, _), beta in zip(cell.pairs(), betas, strict=True):
-        first = cell.codes[rows] == a
-        coef[b - 1, rows[first]] = beta[first]
-        coef[a, rows[~first]] = beta[~first]
-    return coef
-
-
-def _pair_coefficients(cell: CellData, coef: FloatArray) -> Iterator[FloatArray]:
-    """Undo `_coefficients`: yield the betas of each pair."""
-    for a, b, rows, _ in cell.pairs():
-        yield np.where(cell.codes[rows] == a, coef[b - 1, rows], coef[a, rows])
+    starts = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)
+    betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
+    counts.add(choice.counts)
+    for p, (_, _, rows, signs) in enumerate(cell.pairs()):
+        own = K if len(pairs) == 1 else K[np.ix_(rows, rows)]
+        problem = Problem(own, signs, cell.weights[rows], pairs.fold_ptr[p], spec)
+        at = pairs.slice_of(p)
+        betas[at], offsets[p] = problem.solve_all(starts[at], cost)
+        counts.add(problem.counts)
+    coef = pairs.coefficients(betas[None])[0]
+    return replace(choice, C=cost, coef=coef, intercepts=offsets, counts=counts)

@@ -171,8 +171,11 @@ def report_from_json(group: Group, n_cells: int | None = None) -> FloatArray:
     with malformed_is_damage(group.description):
         rows = group.attrs["report"]
         table = np.empty(len(rows), CellReport.dtype())
+        # A table of an older version lacks the last columns.
+        defaults = CellReport(0, 0, 0, 0, 0.0).as_tuple()
         for i, row in enumerate(rows):
-            table[i] = tuple(np.nan if value is None else value for value in row)
+            known = tuple(np.nan if value is None else value for value in row)
+            table[i] = known + defaults[len(known) :]
         check_report(table, n_cells)
     return table
 

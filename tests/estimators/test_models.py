@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import dask
@@ -263,8 +264,12 @@ def test_fit_report_makes_sense():
     assert (trained.n_support <= trained.n_rows).all()
     assert ((trained.validation_error >= 0) & (trained.validation_error <= 1)).all()
     assert (trained.n_steps > 0).all()
-    # Each combination on two folds; the chosen one's fold models are trained on.
-    assert (trained.n_trained == (9 + 1) * 2 * np.array([1, 1, 3])[trained.n_classes - 1]).all()
+    assert (trained.n_tried == 9).all()
+    # Each combination on two folds but for who is beaten on the first; then the chosen models.
+    most = (9 + 1) * 2 * np.array([1, 1, 3])[trained.n_classes - 1]
+    assert (trained.n_trained <= most).all()
+    full = small_svc(C=C, gamma=gamma, search="full").fit(X, y).fit_report_
+    assert (full[report.n_support > 0].n_trained == most).all()
     assert (report.seconds > 0).all()
     for row in trained:
         wanted = [
@@ -352,3 +357,17 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
             thread.join()
     assert errors == []
     assert_same_model(models["a"], models["b"])
+
+
+def test_the_search_that_was_the_default_is_taken_for_the_one_that_is(tmp_path):
+    X, y = checkers(300)
+    with pytest.warns(FutureWarning, match='search="race" is gone; search="refine"'):
+        old = small_svc(search="race").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        new = small_svc(search="refine").fit(X, y)
+        np.testing.assert_array_equal(old.decision_function(X), new.decision_function(X))
+        old.save(tmp_path / "model.zarr")
+        loaded = daskls.load(tmp_path / "model.zarr")
+        np.testing.assert_array_equal(loaded.decision_function(X), new.decision_function(X))
+    assert loaded.get_params()["search"] == "race"

@@ -80,7 +80,7 @@ def test_the_fits_above_differed_in_their_bundles(reference):
         assert bundles[where, "512 MiB"] > bundles[where, "4 GiB"], bundles
 
 
-def test_a_race_with_offsets_is_one_model_too(
+def test_a_search_with_offsets_is_one_model_too(
     one_worker, two_workers, many_leaves, set_block_nbytes, monkeypatch
 ):
     X, y = checkers(N)
@@ -91,8 +91,8 @@ def test_a_race_with_offsets_is_one_model_too(
         set_limit(monkeypatch, where, 1024 * MIB)
         client = None if where == "threads" else Client(where, set_as_default=False)
         rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-        model = small_svc(**grid, fit_intercept=True, search="race", client=client).fit(*rows)
-        # Some combinations left: the race took place.
+        model = small_svc(**grid, fit_intercept=True, client=client).fit(*rows)
+        # Some combinations left early.
         assert (model.fit_report_.n_trained < 60).any()
         found = model_bits(model)
         found["scores"] = model.decision_function(QUERIES).tobytes()

@@ -9,7 +9,7 @@ import pytest
 
 SOLVE = """
 import numpy as np
-from daskls.kernels import hinge, offset, start, steps
+from daskls.kernels import hinge, line, offset, products, steps
 from daskls.kernels.gram import apply_kernel, base_matrix
 from daskls.records import KernelSpec
 
@@ -25,8 +25,8 @@ FIRST = """
 zero = 0 * ones
 room = down, up, _, half = steps.room_of(zero, bound, ones)
 mine = y[3], ones[3], down[3], up[3], K[3]
-steps.update_and_score(y.copy(), *room, K, 0, 1, y[0], y[1], y[2], 5, 9, zero.copy())
-hinge._score_partners(*mine, y, down, up, half, zero.copy())
+steps.update_and_score(True, y.copy(), *room, K, 0, 1, y[0], y[1], y[2], 5, 9, zero.copy())
+hinge._score_partners(True, *mine, y, down, up, half, zero.copy())
 offset._score_partners(*mine, y, down, up, half, zero.copy())
 offset._mean_offset(y, down, up)
 steps.total_gap(y, zero, bound, 5, 9, y[0], cap)
@@ -34,16 +34,28 @@ steps.add_columns(K, bound, y, y.copy())
 steps.fill_held_out(K, bound, y, y.copy(), 5, 9)
 steps.fill_gradient(K, bound, y, y.copy())
 steps.row_gap(y[0], y[1], y[2], cap)
-start._terms(bound, y, y)
-start._set_start(zero, 0 * y, y, y, y, ones[0], bound)
+line._terms(bound, y, y)
+line._set_start(zero, 0 * y, y, y, y, ones[0], bound)
+products._multiply(K, 4, np.stack([y, bound]), 0, np.zeros((2, 97), np.float32))
 """
 PRINT = """
-for method in (hinge.solve_hinge, offset.solve_with_offset):
+for method in (hinge.solve_hinge, hinge.solve_unit_hinge, offset.solve_with_offset):
     beta, grad, gain = 0 * y, y.copy(), 0 * y
     out = method(K, ones, y, bound, beta, grad, 20, 40, cap, 1e-4, 1000, gain)
     print(out, beta.tobytes().hex(), grad.tobytes().hex())
-start.set_start(bound, y, K @ y, beta, 3.0, y, K @ y, True, 0.0, y, grad, gain)
-print(grad.tobytes().hex(), gain.tobytes().hex())
+places = np.array([0]), np.array([0, 97])
+seed = np.stack([y, beta])
+found = np.empty_like(seed)
+products.multiply_rows(K, seed, found)
+print(found.tobytes().hex())
+for unit, with_offset in ((True, False), (False, False), (False, True)):
+    betas, offsets = np.empty((3, 97), np.float32), np.empty((3, 1), np.float32)
+    line.line_solver(unit=unit, with_offset=with_offset)(
+        K.reshape(-1), *places, 0, 1, y, y, found[0], seed[1], found[1], 3.0,
+        np.array([0.1, 1.0, 10.0]), places[1][:1] + 20, places[1][:1] + 40, cap, 1e-4,
+        np.array([1000]), betas, offsets, np.zeros(3, np.int64),
+    )
+    print(betas.tobytes().hex(), offsets.tobytes().hex())
 """
 
 

@@ -154,6 +154,21 @@ def test_grid_of_scaled_values_finds_edges_where_the_report_does(refit):
     assert inner == np.sum(model.fit_report_.edge == "")
     display.plot()
     assert "radius" in display.ax_.get_ylabel()
+    # Places of the coarse pass are tried in every cell, what no cell came near in none.
+    np.testing.assert_array_equal(display.n_tried[1::2, 1::2], model.n_cells_)
+    assert display.n_tried.sum() == model.fit_report_.n_tried.sum()
+    assert (display.counts <= display.n_tried).all()
+    assert 0 < len(display.untried_) == np.sum(display.n_tried == 0)
+    assert "hatched" in display.ax_.get_title()
+
+
+def test_a_full_search_leaves_nothing_untried():
+    X, y = make_checkerboard(600)
+    model = daskls.VoronoiSVC(300, cv=3, search="full", random_state=0).fit(X, y)
+    display = GridDisplay.from_estimator(model).plot()
+    assert (display.n_tried == model.n_cells_).all()
+    assert display.untried_ == []
+    assert "hatched" not in display.ax_.get_title()
 
 
 def test_grid_of_one_class_cells_is_refused():

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from daskls.errors import DasklsError
 from daskls.kernels.decision import decide_pairs
-from daskls.solvers import path
+from daskls.solvers import problem, width
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
 
@@ -357,7 +357,8 @@ def test_the_report_counts(n_classes, n_pairs):
 
 
 def test_solves_that_miss_the_tolerance_are_counted(monkeypatch):
-    monkeypatch.setattr(path, "max_steps", lambda n_rows: 1)
+    for module in (problem, width):
+        monkeypatch.setattr(module, "max_steps", lambda n_rows: 1)
     X, codes = binary_cell(11, m=30)
     report = fit(X, codes, gamma=(1.0,), C=(1.0,), cv=3, tol=1e-6).report
     # Of the search, and of the chosen fold models, which may try again while that helps.

@@ -44,19 +44,20 @@ def finished(X, codes, weights=None, **spec):
     _, cell = own.data(deal_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
     search = Search(cell, spec, grid)
-    return search, search.run(finish=True)
+    return search, search.choose(finish=True)
 
 
 def shares_of_limit(search, choice):
     """Return each chosen fold model's gap over ``tol C m``, in float64 and plain Python kernels."""
     cell, kernel, spec = search.cell, choice.kernel, search.spec
-    g = search.grid.gammas.index(kernel.gamma)
     options = {"degree": kernel.degree, "coef0": kernel.coef0}
     K = naive.kernel_matrix(cell.rows, cell.rows, kernel.name, kernel.gamma, **options)
+    betas, offsets = search.models
     shares = []
-    for (_, _, rows, y), kept in zip(cell.pairs(), search.kept[g], strict=True):
-        for fold, line in kept.items():
-            (beta,), (offset,) = line.betas.astype(float), line.offsets
+    for p, (_, _, rows, y) in enumerate(cell.pairs()):
+        for at, fold in enumerate(search.folds):
+            beta = betas[at, search.pairs.slice_of(p)].astype(float)
+            offset = offsets[at, p]
             held_out = cell.folds[rows] == fold
             assert not beta[held_out].any()
             bound = choice.C * cell.weights[rows].astype(float) * ~held_out
@@ -73,7 +74,7 @@ def shares_of_limit(search, choice):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    ("candidates", "search"), [(GRID, "race"), (GRID, "full"), (HARD, "race")], ids=repr
+    ("candidates", "search"), [(GRID, "refine"), (GRID, "full"), (HARD, "refine")], ids=repr
 )
 def test_every_chosen_fold_model_reaches_tol(candidates, search, n_classes, fit_intercept, tol):
     X, codes = noisy(n_classes)
@@ -132,7 +133,7 @@ def allowance(codes, C, tol):
 
 @pytest.mark.parametrize("tol", TOLS)
 @pytest.mark.parametrize(
-    ("candidates", "search"), [(GRID, "race"), (GRID, "full"), (WIDE, "race")], ids=repr
+    ("candidates", "search"), [(GRID, "refine"), (GRID, "full"), (WIDE, "refine")], ids=repr
 )
 def test_scores_are_those_of_a_qp_within_what_tol_allows(candidates, search, tol):
     X, codes = noisy(2, seed=1, m=60)

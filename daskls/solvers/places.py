@@ -1,0 +1,51 @@
+"""Which places of a grid a search from coarse to fine visits."""
+
+__all__ = ["near_places", "places_of", "tried_places"]
+
+# An axis of so many values is tried whole.
+SHORT = 3
+
+Shape = tuple[int, int]
+
+
+def _coarse(n: int) -> list[int]:
+    """Return every second place of an axis, all of a short one."""
+    return list(range(1, n, 2)) if n > SHORT else list(range(n))
+
+
+def places_of(shape: Shape) -> tuple[list[int], list[int]]:
+    """Return the places of gamma and of C in the coarse pass.
+
+    Widths come from the middle outwards: an early one that is good ends those after it sooner.
+
+    >>> places_of((10, 3))
+    ([5, 3, 7, 1, 9], [0, 1, 2])
+    """
+    middle = shape[0] // 2
+    gammas = sorted(_coarse(shape[0]), key=lambda place: (abs(place - middle), place))
+    return gammas, _coarse(shape[1])
+
+
+def near_places(shape: Shape, first: tuple[int, int]) -> tuple[list[int], list[int]]:
+    """Return the places of gamma and of C next to one, itself the first of gamma's.
+
+    >>> near_places((10, 10), (5, 9))
+    ([5, 4, 6], [8, 9])
+    """
+    g, c = first
+    gammas = [place for place in (g, g - 1, g + 1) if 0 <= place < shape[0]]
+    return gammas, [place for place in (c - 1, c, c + 1) if 0 <= place < shape[1]]
+
+
+def tried_places(shape: Shape, first: tuple[int, int]) -> set[tuple[int, int]]:
+    """Return all places that a search tried whose coarse pass chose ``first``.
+
+    ``(-1, -1)`` stands for a search without a coarse pass: it tried all.
+
+    >>> len(tried_places((10, 10), (5, 5))), len(tried_places((3, 2), (-1, -1)))
+    (33, 6)
+    """
+    if first == (-1, -1):
+        return {(g, c) for g in range(shape[0]) for c in range(shape[1])}
+    both = [places_of(shape), near_places(shape, first)]
+    return {(g, c) for gammas, costs in both for g in gammas for c in costs}

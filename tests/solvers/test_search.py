@@ -1,0 +1,227 @@
+"""The search from coarse to fine against the full grid: what is tried, who leaves, who wins."""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+from cells import SEED, binary_cell, class_cell, fit, queries
+
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers import pairs
+from daskls.solvers.cell import fit_cell
+from daskls.solvers.doubt import is_beaten
+from daskls.solvers.evaluate import cell_scores
+from daskls.solvers.folds import deal_folds
+from daskls.solvers.grid import Grid, resolve_grid
+from daskls.solvers.places import near_places, places_of, tried_places
+from daskls.solvers.rows import LocalRows
+from daskls.solvers.search import LOOSE, Search
+
+compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without compilation")
+
+
+def noisy_cell(seed, m=600, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 2))
+    return X, ((X[:, 0] * X[:, 1] > 0) ^ (rng.random(m) < noise)).astype(int)
+
+
+def search_of(X, codes, weights=None, **spec):
+    weights = np.ones(len(X)) if weights is None else weights
+    spec = SolverSpec(**{"cv": 3, **spec})
+    own = LocalRows.of(X, codes, weights, spec)
+    _, cell = own.data(deal_folds(own.present, spec.cv, SEED))
+    return Search(cell, spec, own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1])))
+
+
+def wrong_rows(*rows, m=40):
+    wrong = np.zeros(m)
+    wrong[list(rows)] = 1.0
+    return wrong
+
+
+def test_beaten_beyond_doubt_is_mcnemars_test():
+    none = np.zeros(40)
+    assert not is_beaten(none, none)
+    assert not is_beaten(wrong_rows(*range(4)), none)
+    assert is_beaten(wrong_rows(*range(5)), none)
+    # Errors that both make say nothing; errors on other rows add doubt.
+    both = wrong_rows(*range(20, 40))
+    assert is_beaten(both + wrong_rows(*range(5)), both)
+    assert not is_beaten(wrong_rows(*range(5)), wrong_rows(5))
+    # One heavy row proves no more than one row.
+    assert not is_beaten(100.0 * wrong_rows(0), none)
+
+
+@pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3, 4, 5, 10, 11), repeat=2)))
+def test_every_place_is_near_a_coarse_one(shape):
+    gammas, costs = places_of(shape)
+    reached = {
+        (g, c)
+        for first in itertools.product(gammas, costs)
+        for g, c in itertools.product(*near_places(shape, first))
+    }
+    assert reached == tried_places(shape, (-1, -1))
+    for n, axis in zip(shape, (gammas, costs), strict=True):
+        assert len(axis) == (n if n <= 3 else n // 2)
+
+
+@compiled
+def test_the_coarse_pass_and_the_neighbors_of_its_best_are_tried():
+    search = search_of(*noisy_cell(0, m=300))
+    choice = search.choose(finish=False)
+    assert search.tried == tried_places((10, 10), choice.first)
+    assert choice.n_tried == len(search.tried) < 50
+    place = search.grid.gammas.index(choice.kernel.gamma), search.grid.costs.index(choice.C)
+    gammas, costs = near_places((10, 10), choice.first)
+    assert place[0] in gammas
+    assert place[1] in costs
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(3))
+def test_the_chosen_error_is_the_full_searchs_own_of_that_place(seed):
+    X, y = noisy_cell(seed)
+    fine, full = search_of(X, y), search_of(X, y, search="full")
+    best, expected = fine.choose(finish=False), full.choose(finish=False)
+    place = fine.grid.gammas.index(best.kernel.gamma), fine.grid.costs.index(best.C)
+    # Both stop at the same tolerance from other starts: a row near the boundary may turn.
+    assert abs(full.errors[place] - best.error * len(X)) <= 3
+    assert best.counts.n_trained < 0.4 * expected.counts.n_trained
+    # 3 standard deviations of a paired difference of 60 wrong rows of 600, at the most.
+    assert best.error - expected.error <= 3 * np.sqrt(60) / 600
+
+
+@compiled
+def test_whoever_is_beaten_is_not_trained_on_all_folds():
+    # Hardly any label is wrong: the wide kernels are far behind.
+    X, y = noisy_cell(1, noise=0.01)
+    grid = {"gamma": (1e-3, 5.0), "C": (1.0, 3.0), "cv": 5}
+    full, fine = (search_of(X, y, search=search, **grid) for search in ("full", "refine"))
+    assert full.choose(finish=False).counts.n_trained == 20
+    choice = fine.choose(finish=False)
+    assert choice.counts.n_trained < 20
+    assert choice.kernel.gamma == full.choose(finish=False).kernel.gamma
+    assert set(fine.errors) < set(full.errors)
+
+
+def test_short_axes_are_tried_whole_at_the_tolerance_asked_for():
+    X, y = binary_cell()
+    options = {"gamma": (0.05, 0.5, 3.0), "C": (0.3, 1.5, 8.0), "cv": 3}
+    full, fine = (fit(X, y, search=search, **options) for search in ("full", "refine"))
+    assert fine.report.n_tried == full.report.n_tried == 9
+    assert (fine.report.coarse_gamma, fine.report.coarse_cost) == (-1, -1)
+    assert (fine.report.gamma, fine.report.C) == (full.report.gamma, full.report.C)
+    assert fine.report.validation_error == full.report.validation_error
+
+
+def test_the_coarse_pass_is_loose_and_what_is_chosen_is_not(monkeypatch):
+    X, y = binary_cell()
+    tolerances = []
+    search = search_of(X, y, C=(1.0, 2.0, 4.0, 8.0, 16.0), gamma=(0.5,), tol=1e-2)
+    solve = search.width.solve
+    monkeypatch.setattr(
+        search.width,
+        "solve",
+        lambda at, costs, tol: tolerances.append(tol) or solve(at, costs, tol),
+    )
+    search.choose(finish=False)
+    assert LOOSE > 1
+    assert tolerances[0] == LOOSE * 1e-2
+    assert tolerances[-1] == 1e-2
+
+
+def test_equal_weights_decided_wrongly_tie_in_any_order_of_rows():
+    X, y = binary_cell(m=6)
+    weights = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
+    assert weights[:3].sum() != weights[3:].sum()
+    search = search_of(X, y, weights, C=(1.0,), gamma=(0.1, 0.2))
+    search.weights = weights
+    found = []
+    for g, wrong in enumerate((np.arange(6) < 3, np.arange(6) >= 3)):
+        search._mistaken = lambda _, held_out, wrong=wrong: wrong[None, held_out]
+        search.visit(g, [0], prune=False)
+        found.append(search.best.gamma)
+    assert search.errors[0, 0] == search.errors[1, 0]
+    assert found == [0, 0]
+
+
+def test_a_fold_without_rows_is_trained_by_nobody():
+    X, y = binary_cell(m=12)
+    own = LocalRows.of(X, y, np.ones(12), SolverSpec(cv=3))
+    _, cell = own.data(np.where(np.arange(12) < 6, 0, 2))
+    search = Search(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,), 1.0))
+    assert search.folds == [0, 2]
+    assert search.choose(finish=False).counts.n_trained == 2
+
+
+def test_rows_past_the_last_fold_always_train_and_are_never_judged():
+    X, y = binary_cell(m=40)
+    folds = np.where(np.arange(40) < 24, np.arange(40) % 3, 3)
+    own = LocalRows.of(X, y, np.ones(40), SolverSpec(cv=3))
+    _, cell = own.data(folds)
+    search = Search(cell, SolverSpec(cv=3), Grid((0.5,), (1e-3,), 1.0))
+    assert search.held_out_weight == 24
+    search.choose(finish=False)
+    betas, _ = search.models
+    # At so small a C every row that trains is at its bound.
+    assert betas[:, cell.folds == 3].any(axis=0).all()
+    for fold in range(3):
+        assert not betas[fold, cell.folds == fold].any()
+
+
+def test_one_combination_is_the_same_model():
+    X, y = binary_cell()
+    models = [fit(X, y, C=(3.0,), gamma=(1.0,), search=search) for search in ("full", "refine")]
+    assert {m.report.n_trained for m in models} == {5 + 5}
+    for name in ("rows", "coef", "center"):
+        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
+
+
+@compiled
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_many_classes_are_refined_too(kernel, fit_intercept):
+    X, codes = class_cell(3, m=300)
+    options = {"kernel": kernel, "coef0": 1.0, "fit_intercept": fit_intercept, "cv": 5}
+    if kernel == "poly":
+        options["gamma"] = (0.01, 0.03, 0.1, 0.3)
+    full, fine = (fit(X, codes, search=search, **options) for search in ("full", "refine"))
+    assert fine.report.n_trained < full.report.n_trained
+    assert fine.report.validation_error <= full.report.validation_error + 0.05
+    assert cell_scores(fine, queries(X)).shape == (25, 3)
+
+
+@pytest.mark.parametrize("share", [1e-9, 0.5, 1])
+def test_fewer_matrices_of_pairs_at_once_give_the_same_bits(monkeypatch, share):
+    X, codes = class_cell(4)
+    options = {"gamma": (0.05, 0.4), "C": (0.3, 3.0), "cv": 3}
+    whole = fit(X, codes, **options)
+    monkeypatch.setattr(pairs, "BLOCKS_SHARE", share)
+    search = search_of(X, codes, **options)
+    assert len(search.pairs.groups()) > 1
+    parts = fit(X, codes, **options)
+    for name in ("rows", "coef", "center"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+
+
+def test_betas_and_coefficients_are_two_layouts_of_one_thing():
+    X, codes = class_cell(4)
+    search = search_of(X, codes, C=(1.0,), gamma=(0.5,))
+    betas = np.random.default_rng(0).normal(size=(2, len(search.pairs.rows))).astype(np.float32)
+    coef = search.pairs.coefficients(betas)
+    assert coef.shape == (2, 3, len(X))
+    for own, expected in zip(coef, betas, strict=True):
+        np.testing.assert_array_equal(search.pairs.betas_of(own), expected)
+
+
+@compiled
+def test_the_same_bits_twice():
+    X, y = noisy_cell(4)
+    models = [
+        fit_cell(X, y, np.ones(len(X)), SolverSpec(), CellReport(0, 0, 0, 0, 0.0), SEED)
+        for _ in range(2)
+    ]
+    for name in ("rows", "coef", "center", "class_ptr"):
+        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
