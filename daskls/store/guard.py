@@ -101,9 +101,10 @@ def find_size(path: Path, root: Path) -> int:
     StoreError : the system refuses to look at it
     """
     try:
-        if stat.S_ISLNK(os.lstat(path).st_mode):
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
             check_inside(path, root)
-        status = os.stat(path)
+            status = os.stat(path)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     if not stat.S_ISREG(status.st_mode):
