@@ -131,6 +131,10 @@ class SlowModel:
     def _cells(bundle):
         """Return the cells of a bundle, one dict each, in order."""
         arrays = {name: array[...] for name, array in bundle.arrays()}
+        for name, place in bundle.attrs.get("packed", {}).items():
+            own = arrays["packed"][place["at"] :]
+            own = np.frombuffer(own, place["dtype"], math.prod(place["shape"]))
+            arrays[name] = own.reshape(place["shape"])
         cells, at_class, at_row, at_coef, at_pair = [], 0, 0, 0, 0
         for i, values in enumerate(bundle.attrs["report"]):
             report = dict(zip(REPORT_FIELDS, values, strict=True))

@@ -6,6 +6,7 @@ wants it, so that any Zarr library reads them.
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,15 @@ from daskls.records import FloatArray
 from daskls.store.checksums import checksum, sum_as_bytes
 from daskls.store.files import write_file
 
-__all__ = ["DESCRIPTION", "MAX_CHUNK_ROWS", "ArraySpec", "write_array"]
+__all__ = [
+    "DESCRIPTION",
+    "MAX_CHUNK_ROWS",
+    "MAX_PACKED_NBYTES",
+    "ArraySpec",
+    "Place",
+    "pack_arrays",
+    "write_array",
+]
 
 DESCRIPTION = "zarr.json"
 # Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
@@ -25,6 +34,9 @@ MAX_CHUNK_NBYTES = 4 << 20
 # Between the parts of a chunk's name. A slash makes a folder of each part, and to make folders
 # was half of what a small array cost; earlier models have it, without saying so.
 SEPARATOR, OLD_SEPARATOR = ".", "/"
+# Arrays that are packed into one are kept while their group is open.
+MAX_PACKED_NBYTES = 64 << 10
+ALIGNMENT = 8
 DTYPES = frozenset(
     np.dtype(name).str for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 )
@@ -103,6 +115,53 @@ class ArraySpec:
             ],
             "attributes": {},
         }
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an array is inside a packed one, of bytes: a group's description keeps it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    at: int
+
+    @classmethod
+    def from_json(cls, values: Any, n_packed: int) -> "Place":
+        """Return the place that a description holds, in ``n_packed`` bytes.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError : it is none
+        """
+        place = cls(values["dtype"], tuple(values["shape"]), values["at"])
+        numbers = (*place.shape, place.at)
+        if place.dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
+            raise ValueError("an array of a dtype, a shape or a place that none has")
+        if not place.shape or place.at % ALIGNMENT or place.at + place.nbytes > n_packed:
+            raise ValueError(f"an array at byte {place.at} of {n_packed}")
+        return place
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
+
+    def take(self, packed: FloatArray) -> FloatArray:
+        """Return the array, a copy."""
+        own = packed[self.at : self.at + self.nbytes].copy()
+        return own.view(self.dtype).reshape(self.shape)
+
+
+def pack_arrays(arrays: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[str, Place]]:
+    """Return arrays as one of bytes, uint8 (n,), and where each is in it."""
+    pieces, places, at = [], {}, 0
+    for name, values in arrays.items():
+        dtype = values.dtype.newbyteorder("<").str
+        places[name] = Place(dtype, tuple(values.shape), at)
+        content = np.ascontiguousarray(values, dtype).tobytes()
+        pieces.append(content + bytes(-len(content) % ALIGNMENT))
+        at += len(pieces[-1])
+    return np.frombuffer(b"".join(pieces), np.uint8), places
 
 
 def write_array(folder: Path, values: FloatArray, chunk_rows: int) -> ArraySpec:

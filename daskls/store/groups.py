@@ -6,10 +6,13 @@ written last and by a rename, so it is the marker of the whole. Chunks end in th
 Zarr's codec ``crc32c`` wants it: any Zarr library reads them. They are read here by position, so
 that a size is known before memory is taken, a missing chunk is no fill value, and nothing is
 followed out of the store.
+
+Small arrays may be packed into one array of bytes, ``packed``: each file costs more than what is
+in it. The attribute of that name says where each of them is, by dtype, shape and first byte.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +24,15 @@ from daskls.errors import DamageError
 from daskls.records import FloatArray
 from daskls.store.checksums import SUM_NBYTES, checksum, json_checksum, sum_as_bytes
 from daskls.store.files import replace_file, write_file
-from daskls.store.flat import DESCRIPTION, MAX_CHUNK_ROWS, ArraySpec, write_array
+from daskls.store.flat import (
+    DESCRIPTION,
+    MAX_CHUNK_ROWS,
+    MAX_PACKED_NBYTES,
+    ArraySpec,
+    Place,
+    pack_arrays,
+    write_array,
+)
 from daskls.store.guard import (
     check_inside,
     damaged,
@@ -45,7 +56,7 @@ __all__ = [
     "write_group",
 ]
 
-ARRAYS, SUM = "arrays", "crc32c"
+ARRAYS, PACKED, SUM = "arrays", "packed", "crc32c"
 # A description is far smaller: some hundred bytes a cell of a bundle.
 MAX_DESCRIPTION_NBYTES = 64 << 20
 
@@ -71,6 +82,7 @@ def write_group(
     arrays: Mapping[str, FloatArray],
     attributes: Mapping[str, Any] | None = None,
     chunk_rows: int = MAX_CHUNK_ROWS,
+    loose: Collection[str] | None = None,
 ) -> None:
     """Write a group whole; its description comes last.
 
@@ -80,14 +92,23 @@ def write_group(
     place : str. The group's path inside the store.
     arrays : arrays by name. Uncompressed, in chunks of at most ``chunk_rows`` rows.
     attributes : JSON values
+    loose : names of arrays that stay by themselves, while all others are packed into one if they
+        are small; None to pack none
     """
     # Not the folders above it: those of a store that was removed must not come back.
     folder.mkdir(exist_ok=True)
-    specs = {
-        name: vars(write_array(folder / name, values, chunk_rows))
+    small = {} if loose is None else {n: a for n, a in arrays.items() if n not in loose}
+    own = dict(attributes or {})
+    if small and sum(values.nbytes for values in small.values()) <= MAX_PACKED_NBYTES // 2:
+        packed, places = pack_arrays(small)
+        arrays = {**{name: arrays[name] for name in arrays if name not in small}, PACKED: packed}
+        own[PACKED] = {name: vars(at) for name, at in places.items()}
+    rows = {PACKED: MAX_PACKED_NBYTES}
+    own[ARRAYS] = {
+        name: vars(write_array(folder / name, values, rows.get(name, chunk_rows)))
         for name, values in arrays.items()
     }
-    write_description(folder, place, {**(attributes or {}), ARRAYS: specs})
+    write_description(folder, place, own)
 
 
 def write_description(folder: Path, place: str, attributes: Mapping[str, Any]) -> None:
@@ -113,6 +134,7 @@ class Group:
     attrs: dict[str, Any]
     _specs: dict[str, ArraySpec] = field(default_factory=dict)
     _described: set[str] = field(default_factory=set)
+    _places: dict[str, Place] = field(default_factory=dict)
 
     @cached_property
     def path(self) -> Path:
@@ -125,16 +147,16 @@ class Group:
         return self.path / DESCRIPTION
 
     def __contains__(self, name: object) -> bool:
-        return name in self._specs
+        return name in self._specs or name in self._places
 
     @property
     def names(self) -> list[str]:
         """The names of the arrays."""
-        return list(self._specs)
+        return [*(name for name in self._specs if name != PACKED), *self._places]
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """Return an array's shape."""
-        return self._spec(name).shape
+        return (self._places.get(name) or self._spec(name)).shape
 
     def _spec(self, name: str) -> ArraySpec:
         if name not in self._specs:
@@ -164,7 +186,7 @@ class Group:
         ------
         DamageError : something is missing, or is not what was written or expected
         """
-        spec = self._spec(name)
+        spec = self._places.get(name) or self._spec(name)
         if kind and np.dtype(spec.dtype).kind not in kind:
             raise damaged(self.description, f"the array {name!r} has dtype {spec.dtype}")
         if shape is not None and not _fits(spec.shape, shape):
@@ -172,12 +194,22 @@ class Group:
                 self.description,
                 f"the array {name!r} has shape {spec.shape}, and {_shown(shape)} is expected",
             )
-        self._check_description(name, spec)
-        start, stop, _ = rows.indices(spec.shape[0])
-        values = self._read_rows(name, spec, start, max(start, stop))
+        if isinstance(spec, Place):
+            values = spec.take(self._packed)[rows]
+        else:
+            self._check_description(name, spec)
+            start, stop, _ = rows.indices(spec.shape[0])
+            values = self._read_rows(name, spec, start, max(start, stop))
         if values.dtype.kind == "f" and not _is_sound(values, finite):
             raise damaged(self.path / name, "it holds values that are not finite")
         return values
+
+    @cached_property
+    def _packed(self) -> FloatArray:
+        """The bytes of small arrays; they are few."""
+        spec = self._spec(PACKED)
+        self._check_description(PACKED, spec)
+        return self._read_rows(PACKED, spec, 0, spec.shape[0])
 
     def _check_description(self, name: str, spec: ArraySpec) -> None:
         """Compare an array's own description with what the group says of it, once."""
@@ -315,4 +347,21 @@ def check_seal(root: Path, place: str, attributes: dict[str, Any]) -> Group:
         raise damaged(path, "its checksum is not that of what was written")
     with malformed_is_damage(path):
         specs = {str(k): ArraySpec.from_json(v) for k, v in own.pop(ARRAYS, {}).items()}
-    return Group(root, place, own, specs)
+        places = _parse_places(own.pop(PACKED, {}), specs.get(PACKED))
+    return Group(root, place, own, specs, _places=places)
+
+
+def _parse_places(values: Any, packed: ArraySpec | None) -> dict[str, Place]:
+    """Return where packed arrays are.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError, AttributeError : not inside a packed array of bytes
+    """
+    if not values and packed is None:
+        return {}
+    if packed is None or packed.dtype != "|u1" or len(packed.shape) != 1:
+        raise ValueError("packed arrays without an array of bytes")
+    if packed.shape[0] > MAX_PACKED_NBYTES or packed.chunk_rows > MAX_PACKED_NBYTES:
+        raise ValueError(f"{packed.shape[0]} bytes of packed arrays")
+    return {str(k): Place.from_json(v, packed.shape[0]) for k, v in values.items()}

@@ -69,7 +69,8 @@ __all__ = [
     "write_partition",
 ]
 
-# 2: every file has a checksum. 3: chunks lie in the folder of their array.
+# 2: every file has a checksum. 3: chunks lie in the folder of their array, and a bundle's small
+# arrays are packed into one.
 FORMAT, READABLE = 3, (2, 3)
 KIND = "model"
 # Groups that keep what the root says: a damaged root is written anew from it.

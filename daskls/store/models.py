@@ -30,6 +30,9 @@ from daskls.store.layout import report_from_json, report_to_json
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
 
+# Arrays of a bundle that are read cell by cell; what is small beside them is one array.
+LARGE = ("rows", "coef")
+
 __all__ = [
     "BundleModels",
     "branch_arrays",
@@ -164,7 +167,8 @@ def write_bundle(
         **extra,
     }
     with replace_folder(target, root) as folder:
-        write_group(folder, place_of(root, target), arrays, {"report": report_to_json(report)})
+        attributes = {"report": report_to_json(report)}
+        write_group(folder, place_of(root, target), arrays, attributes, loose=LARGE)
     return BundleReport(
         first_leaf,
         last_leaf,

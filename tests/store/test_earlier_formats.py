@@ -1,6 +1,7 @@
 """A model of an earlier format opens, answers as before, and goes on where it was left."""
 
 import json
+import math
 import shutil
 
 import numpy as np
@@ -10,7 +11,7 @@ from support import edit_attributes, model_bits, small_svc
 
 import daskls
 from daskls.errors import DamageError
-from daskls.store.groups import open_group
+from daskls.store.groups import open_group, write_group
 from daskls.store.models import finished_bundles
 
 RNG = np.random.default_rng(5)
@@ -21,7 +22,14 @@ Y = (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
 def as_format_2(store):
-    """Write a model's arrays as daskls did before: a folder for each part of a chunk's name."""
+    """Write a model's arrays as daskls did before: each by itself, chunks in folders of folders."""
+    for folder in (store / "bundles").iterdir():
+        place = folder.relative_to(store).as_posix()
+        group = open_group(store, place)
+        assert "packed" in [path.name for path in folder.iterdir()]
+        arrays = {name: group.read(name) for name in group.names}
+        shutil.rmtree(folder)
+        write_group(folder, place, arrays, group.attrs)
     for file in store.rglob("zarr.json"):
         content = json.loads(file.read_text())
         if content["node_type"] == "group":
@@ -61,14 +69,37 @@ def test_it_answers_as_before(stores):
 
 
 def test_any_zarr_reads_both(stores):
-    names = [sorted(f.parent.relative_to(s) for f in s.rglob("zarr.json")) for s in stores]
-    assert names[0] == names[1]
-    opened = [tuple(zarr.open(store / name, mode="r") for store in stores) for name in names[0]]
-    arrays = [pair for pair in opened if isinstance(pair[0], zarr.Array)]
-    assert len(arrays) > 20
-    for new, old in arrays:
-        np.testing.assert_array_equal(new[...], old[...])
-    assert any(new.ndim == 2 and new.size for new, _ in arrays)
+    new, old = ({place: arrays_of(s / place) for place in places_of(s)} for s in stores)
+    assert new.keys() == old.keys()
+    assert len([place for place in new if place.startswith("bundles/")]) >= 2
+    for place, arrays in new.items():
+        assert arrays.keys() == old[place].keys()
+        for name, values in arrays.items():
+            assert values.dtype == old[place][name].dtype
+            np.testing.assert_array_equal(values, old[place][name])
+
+
+def places_of(store):
+    files = sorted(store.rglob("zarr.json"))
+    return [
+        file.parent.relative_to(store).as_posix()
+        for file in files
+        if json.loads(file.read_text())["node_type"] == "group"
+    ]
+
+
+def arrays_of(folder):
+    """Return what Zarr finds in a group; packed arrays are taken out of their bytes."""
+    group = zarr.open_group(folder, mode="r")
+    described = json.loads((folder / "zarr.json").read_text())["attributes"].get("arrays", {})
+    found = {name: zarr.open_array(folder / name, mode="r")[...] for name in described}
+    for name, place in group.attrs.get("packed", {}).items():
+        dtype = np.dtype(place["dtype"])
+        stop = place["at"] + dtype.itemsize * math.prod(place["shape"])
+        own = found["packed"][place["at"] : stop].tobytes()
+        found[name] = np.frombuffer(own, dtype).reshape(place["shape"])
+    found.pop("packed", None)
+    return found
 
 
 def test_its_damage_is_noticed(stores):

@@ -35,6 +35,8 @@ def store(tmp_path, monkeypatch):
     # Several chunks of some arrays, the last one not full.
     monkeypatch.setattr(flat, "MAX_CHUNK_NBYTES", 96)
     (tmp_path / "m").mkdir()
+    # Beside it, which changes nothing there.
+    write_group(tmp_path / "m" / "p", "p", arrays(2), ATTRIBUTES, loose=("rows",))
     for place, seed in (("a", 0), ("b", 1)):
         write_group(tmp_path / "m" / place, place, arrays(seed), ATTRIBUTES)
     return tmp_path / "m"
@@ -74,6 +76,84 @@ def test_zarr_reads_it(store):
         group["coef"][...]
 
 
+def test_small_arrays_are_packed_into_one(store):
+    assert is_same(read_all(store, "p"), seed=2)
+    group = open_group(store, "p")
+    assert sorted(group.names) == sorted(arrays())
+    assert sorted(p.name for p in (store / "p").iterdir()) == ["packed", "rows", "zarr.json"]
+    assert "cube" in group
+    assert "packed" not in group.names
+    assert group.shape_of("cube") == (5, 2, 4)
+    np.testing.assert_array_equal(group.read("coef", slice(7, 30)), arrays(2)["coef"][7:30])
+    # Each reader's copy is its own.
+    group.read("coef")[:] = 0
+    assert is_same(read_all(store, "p"), seed=2)
+    # Zarr reads the bytes, and the group says what they are.
+    opened = zarr.open_group(store / "p", mode="r")
+    packed, place = opened["packed"][...], opened.attrs["packed"]["codes"]
+    own = packed[place["at"] : place["at"] + 32].view(place["dtype"])
+    np.testing.assert_array_equal(own, arrays(2)["codes"])
+    assert place["shape"] == [8]
+
+
+def test_large_arrays_are_not_packed(tmp_path):
+    values = {"rows": np.ones((2, 2)), "other": np.arange(5000.0)}
+    write_group(tmp_path / "a", "a", values, loose=("rows",))
+    assert (tmp_path / "a" / "other" / "zarr.json").exists()
+    np.testing.assert_array_equal(open_group(tmp_path, "a").read("other"), values["other"])
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_damage_to_packed_arrays_is_noticed(store, damage):
+    for name in ("c.0", "zarr.json"):
+        file = store / "p" / "packed" / name
+        before = file.read_bytes()
+        for seed in range(5):
+            DAMAGES[damage](file, np.random.default_rng(seed), store / "p")
+            if file.exists() and (
+                file.read_bytes() == before
+                or (name == "zarr.json" and _same_json(file.read_bytes(), before))
+            ):
+                continue
+            with pytest.raises(DamageError, match=r"p/(packed|rows)"):
+                read_all(store, "p")
+            assert store / "p" in open_group(store, "p").check()[0].parents
+            if damage == "swapped":
+                return
+            file.write_bytes(before)
+
+
+def _same_json(content, other):
+    try:
+        return json.loads(content) == json.loads(other)
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a["packed"]["coef"].update(at=2**40),
+        lambda a: a["packed"]["coef"].update(at=-8),
+        lambda a: a["packed"]["coef"].update(at=4),
+        lambda a: a["packed"]["coef"].update(shape=[2**40]),
+        lambda a: a["packed"]["coef"].update(shape=[-1]),
+        lambda a: a["packed"]["coef"].update(shape=[]),
+        lambda a: a["packed"]["coef"].update(dtype="O"),
+        lambda a: a["packed"].update(coef=7),
+        lambda a: a.update(packed=[1]),
+        lambda a: a.update(packed=7),
+        lambda a: a["arrays"].pop("packed"),
+        lambda a: a["arrays"]["packed"].update(dtype="<f4"),
+        lambda a: a["arrays"]["packed"].update(shape=[2**40], chunk_rows=2**40),
+    ],
+)
+def test_places_that_nothing_may_be_read_by(store, change):
+    reseal(store, change, "p")
+    with pytest.raises(DamageError, match=r"p/.*damaged"):
+        read_all(store, "p")
+
+
 def test_slices(store):
     group, rows = open_group(store, "a"), arrays()["rows"]
     for start in range(0, 24):
@@ -91,6 +171,7 @@ def test_every_damage_to_every_file_is_noticed(store, damage, tmp_path):
         damaged = copy / file.relative_to(store)
         DAMAGES[damage](damaged, rng, copy)
         if damaged.exists() and damaged.read_bytes() == file.read_bytes():
+            shutil.rmtree(copy)
             continue
         error = error_of(copy)
         if error is None:
@@ -148,13 +229,13 @@ def swap(one, other):
     aside.rename(other)
 
 
-def reseal(root, change):
+def reseal(root, change, place="a"):
     """Write a description whose sum is right, whatever it says."""
-    file = root / "a" / "zarr.json"
+    file = root / place / "zarr.json"
     attributes = json.loads(file.read_bytes())["attributes"]
     del attributes["crc32c"]
     change(attributes)
-    file.write_bytes(describe_group("a", attributes))
+    file.write_bytes(describe_group(place, attributes))
 
 
 @pytest.mark.parametrize(
