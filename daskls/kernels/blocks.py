@@ -13,7 +13,7 @@ differences is wrong by a share of at most (d + 2) u. Both are taken twice.
 import numpy as np
 
 from daskls.kernels._jit import exact_jit, inline_jit, jit
-from daskls.kernels.nearest import sink, squared_distance
+from daskls.kernels.nearest import count_empty, insert, squared_distance
 
 __all__ = [
     "BLOCK_ROWS",
@@ -225,7 +225,8 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
     X : real array, shape (m, d), C-contiguous
     numbers, first_places : int64 arrays, shape (m,). Global row numbers; places in the store.
     heaps : tuple of float64, int64, int64 arrays, shape (n, k): squared distances, numbers and
-        places, as max-heaps. Updated in place.
+        places, as max-heaps; places that hold no row yet come first, until the last of them is
+        filled the others are in no order. Updated in place.
     """
     blocks, bounds, r_max, order, center, scale, longest = leaf
     keys, held, kept = heaps
@@ -239,7 +240,9 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
     share = 2.0 * (d + 8) * UNIT_ROUNDOFF
     least = d * LEAST_SQUARE
     for i in which:
-        own_keys, own_numbers, own_places = keys[i], held[i], kept[i]
+        own_keys = keys[i]
+        own = own_keys, held[i], kept[i]
+        n_empty = count_empty(held[i])
         exact = queries[i]
         length = 0.0
         for j in range(d):
@@ -277,13 +280,9 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
                     continue
                 row = order[begin + r]
                 distance = squared_distance(exact, X[row])
-                if distance < own_keys[0] or (
-                    distance == own_keys[0] and numbers[row] < own_numbers[0]
-                ):
-                    own_keys[0] = distance
-                    own_numbers[0] = numbers[row]
-                    own_places[0] = first_places[row]
-                    sink(own_keys, own_numbers, own_places, 0)
+                taken = insert(own, distance, numbers[row], first_places[row], n_empty)
+                n_empty -= 1 if n_empty > 0 else 0
+                if taken and n_empty == 0:
                     reach = np.sqrt(own_keys[0] + least) * scale * (1.0 + MARGIN)
                     limit = np.float32((reach + slack) ** 2 * (1.0 + share) + 1e-37)
 
