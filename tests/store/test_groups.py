@@ -35,11 +35,16 @@ def store(tmp_path, monkeypatch):
     # Several chunks of some arrays, the last one not full.
     monkeypatch.setattr(flat, "MAX_CHUNK_NBYTES", 96)
     (tmp_path / "m").mkdir()
-    # Beside it, which changes nothing there.
-    write_group(tmp_path / "m" / "p", "p", arrays(2), ATTRIBUTES, loose=("rows",))
     for place, seed in (("a", 0), ("b", 1)):
         write_group(tmp_path / "m" / place, place, arrays(seed), ATTRIBUTES)
     return tmp_path / "m"
+
+
+@pytest.fixture
+def with_packed(store):
+    """The same store with a group whose small arrays are packed."""
+    write_group(store / "p", "p", arrays(2), ATTRIBUTES, loose=("rows",))
+    return store
 
 
 def read_all(root, place="a"):
@@ -76,20 +81,20 @@ def test_zarr_reads_it(store):
         group["coef"][...]
 
 
-def test_small_arrays_are_packed_into_one(store):
-    assert is_same(read_all(store, "p"), seed=2)
-    group = open_group(store, "p")
+def test_small_arrays_are_packed_into_one(with_packed):
+    assert is_same(read_all(with_packed, "p"), seed=2)
+    group = open_group(with_packed, "p")
     assert sorted(group.names) == sorted(arrays())
-    assert sorted(p.name for p in (store / "p").iterdir()) == ["packed", "rows", "zarr.json"]
+    assert sorted(p.name for p in (with_packed / "p").iterdir()) == ["packed", "rows", "zarr.json"]
     assert "cube" in group
     assert "packed" not in group.names
     assert group.shape_of("cube") == (5, 2, 4)
     np.testing.assert_array_equal(group.read("coef", slice(7, 30)), arrays(2)["coef"][7:30])
     # Each reader's copy is its own.
     group.read("coef")[:] = 0
-    assert is_same(read_all(store, "p"), seed=2)
+    assert is_same(read_all(with_packed, "p"), seed=2)
     # Zarr reads the bytes, and the group says what they are.
-    opened = zarr.open_group(store / "p", mode="r")
+    opened = zarr.open_group(with_packed / "p", mode="r")
     packed, place = opened["packed"][...], opened.attrs["packed"]["codes"]
     own = packed[place["at"] : place["at"] + 32].view(place["dtype"])
     np.testing.assert_array_equal(own, arrays(2)["codes"])
@@ -104,20 +109,20 @@ def test_large_arrays_are_not_packed(tmp_path):
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_damage_to_packed_arrays_is_noticed(store, damage):
+def test_damage_to_packed_arrays_is_noticed(with_packed, damage):
     for name in ("c.0", "zarr.json"):
-        file = store / "p" / "packed" / name
+        file = with_packed / "p" / "packed" / name
         before = file.read_bytes()
         for seed in range(5):
-            DAMAGES[damage](file, np.random.default_rng(seed), store / "p")
+            DAMAGES[damage](file, np.random.default_rng(seed), with_packed / "p")
             if file.exists() and (
                 file.read_bytes() == before
                 or (name == "zarr.json" and _same_json(file.read_bytes(), before))
             ):
                 continue
             with pytest.raises(DamageError, match=r"p/(packed|rows)"):
-                read_all(store, "p")
-            assert store / "p" in open_group(store, "p").check()[0].parents
+                read_all(with_packed, "p")
+            assert with_packed / "p" in open_group(with_packed, "p").check()[0].parents
             if damage == "swapped":
                 return
             file.write_bytes(before)
@@ -148,10 +153,10 @@ def _same_json(content, other):
         lambda a: a["arrays"]["packed"].update(shape=[2**40], chunk_rows=2**40),
     ],
 )
-def test_places_that_nothing_may_be_read_by(store, change):
-    reseal(store, change, "p")
+def test_places_that_nothing_may_be_read_by(with_packed, change):
+    reseal(with_packed, change, "p")
     with pytest.raises(DamageError, match=r"p/.*damaged"):
-        read_all(store, "p")
+        read_all(with_packed, "p")
 
 
 def test_slices(store):
