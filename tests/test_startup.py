@@ -41,8 +41,9 @@ TRAINERS = {
     "daskls.solvers.cell",
     "daskls.solvers.large",
     "daskls.solvers.neighborhood",
-    "daskls.solvers.path",
+    "daskls.solvers.pairs",
     "daskls.solvers.search",
+    "daskls.solvers.width",
 }
 
 LOAD_AND_PREDICT = """
