@@ -54,6 +54,11 @@ def test_cell_with_the_own_grid(n_classes):
     check_projection(700, 3, BALANCED[n_classes])
 
 
+@pytest.mark.parametrize("search", ["refine", "full"])
+def test_cell_of_many_classes(search):
+    check_projection(900, 5, [1 / 26] * 26, search=search)
+
+
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_cell_with_a_refit(n_classes):
     check_projection(1200, 10, BALANCED[n_classes], refit="cell", **ONE)

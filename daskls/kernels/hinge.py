@@ -20,6 +20,7 @@ import numpy as np
 from daskls.kernels._jit import inline_jit, jit
 from daskls.kernels.steps import (
     CHECK_EVERY,
+    GENERAL,
     HALF,
     ONE,
     SINGULAR,
@@ -36,13 +37,13 @@ from daskls.kernels.steps import (
     update_and_score,
 )
 
-__all__ = ["ascend", "optimal_pair_step", "solve_hinge", "solve_unit_hinge"]
+__all__ = ["ascend", "optimal_pair_step", "solve_hinge"]
 
 
 @inline_jit
 def _score_partners(unit, g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
     """Write for every row j what the pair (i, j) gains by its clipped Newton step."""
-    if unit:
+    if unit is None:
         _score_unit_partners(g_i, down_i, up_i, row_i, grad, down, up, gain)
     else:
         _score_any_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain)
@@ -143,8 +144,7 @@ def optimal_pair_step(g_i, g_j, q_i, q_j, k, down_i, up_i, down_j, up_j):
 def ascend(unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
     """Do what `solve_hinge` does; leave the gradient of the held-out rows behind.
 
-    ``unit``, a constant where this is compiled into, says that the diagonal of K is 1. As a branch
-    at run time that would gain nothing.
+    ``unit`` is `UNIT` or `GENERAL`.
     """
     m = beta.shape[0]
     n_index_bits = index_bits(m)
@@ -222,6 +222,8 @@ def ascend(unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit,
 def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
     """Maximize the dual in place until the duality gap is at most ``gap_limit``.
 
+    `daskls.kernels.line` is compiled of the same parts, for many solves in a call.
+
     Parameters
     ----------
     K : float32 array, shape (m, m), C-contiguous, symmetric
@@ -248,19 +250,7 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
     above ``gap_limit`` and tells so.
     """
     n_steps, gap = ascend(
-        False, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
-    )
-    fill_held_out(K, beta, signs, grad, start, stop)
-    return n_steps, gap
-
-
-@jit
-def solve_unit_hinge(
-    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
-):
-    """As `solve_hinge`, of a K whose diagonal is 1: a fifth quicker."""
-    n_steps, gap = ascend(
-        True, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+        GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
     )
     fill_held_out(K, beta, signs, grad, start, stop)
     return n_steps, gap

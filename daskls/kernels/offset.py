@@ -15,6 +15,7 @@ import numpy as np
 from daskls.kernels._jit import inline_jit, jit
 from daskls.kernels.steps import (
     CHECK_EVERY,
+    GENERAL,
     HALF,
     ONE,
     SINGULAR,
@@ -156,7 +157,7 @@ def ascend_with_offset(
 ):
     """Do what `solve_with_offset` does; leave the gradient of the held-out rows behind.
 
-    ``unit``, a constant where this is compiled into, says that the diagonal of K is 1.
+    ``unit`` is `UNIT` or `GENERAL`.
     """
     m = beta.shape[0]
     n_index_bits = index_bits(m)
@@ -248,7 +249,7 @@ def solve_with_offset(
     offset : float32. Added to ``K beta`` it gives the decision value.
     """
     n_steps, gap, offset = ascend_with_offset(
-        False, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+        GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
     )
     fill_held_out(K, beta, signs, grad, start, stop)
     return n_steps, gap, offset

@@ -17,6 +17,9 @@ UNCLIPPED = np.float32(1e30)
 # interior optimum of its 2 x 2 problem is rounding noise, and the optimum lies on an edge.
 SINGULAR = np.float32(1e-6)
 TINY = np.float32(1e-30)
+# What functions are compiled apart by: whether the diagonal of K is 1. They differ in type, so that
+# a branch on them is decided as it is compiled; at run time it would gain nothing.
+UNIT, GENERAL = None, True
 # Steps between two looks at the duality gap, which cost half a pass.
 CHECK_EVERY = 8
 
@@ -98,8 +101,8 @@ def update_and_score(
 ):
     """Apply a pair's step to the gradient; score every row's own best step at a given offset.
 
-    One pass over memory. Two parts leave the held-out rows, a fifth of all, out of it. ``unit``, a
-    constant where this is compiled into, says that the diagonal of K is 1.
+    One pass over memory. Two parts leave the held-out rows, a fifth of all, out of it. ``unit`` is
+    `UNIT` or `GENERAL`.
     """
     for part in range(2):
         lo = 0 if part == 0 else stop
@@ -116,10 +119,10 @@ def update_and_score(
             g = own_grad[t] - row_i[t] * step_i - row_j[t] * step_j
             own_grad[t] = g
             h = g - offset
-            step = h if unit else h * own_inverse[t]
+            step = h if unit is None else h * own_inverse[t]
             step = step if step < own_up[t] else own_up[t]
             step = step if step > own_down[t] else own_down[t]
-            score = step * (h - (HALF if unit else own_half[t]) * step)
+            score = step * (h - (HALF if unit is None else own_half[t]) * step)
             own_gain[t] = score if score > ZERO else ZERO
 
 

@@ -77,7 +77,7 @@ class _Finish:
         offsets: FloatArray,
     ) -> None:
         self.problem, self.rows, self.kernel = problem, rows, kernel
-        self.folds = folds
+        self.folds, self.cost = folds, cost
         self.betas, self.offsets = betas.copy(), offsets.astype(np.float64)
         self.bounds = np.stack([problem.bound_of(fold, cost) for fold in self.folds])
         self.limits = problem.spec.tol * np.abs(self.bounds).sum(axis=1, dtype=float)
@@ -106,9 +106,9 @@ class _Finish:
 
     def _solve(self, at: int) -> int:
         """Train one fold's model on from the gradient last measured; return the steps taken."""
-        grad = (self.problem.signs - self.products[at]).astype(np.float32)
-        n_steps, _, self.offsets[at] = self.problem.ascend(
-            self.folds[at], self.bounds[at], self.betas[at], grad, AIM * self.limits[at]
+        product = self.products[at].astype(np.float32)
+        self.betas[at], self.offsets[at], n_steps = self.problem.ascend(
+            self.folds[at], self.betas[at], product, self.cost, AIM * self.problem.spec.tol
         )
         return n_steps
 

@@ -1,12 +1,8 @@
 """One pair of classes at one width: single solves, to the plain duality gap or a given one."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from daskls.kernels.hinge import solve_hinge, solve_unit_hinge
-from daskls.kernels.offset import solve_with_offset
+from daskls.kernels.line import line_solver
 from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
 from daskls.records import FloatArray, IntArray, SolverSpec
 from daskls.solvers.data import Counts, max_steps
@@ -36,8 +32,7 @@ class Problem:
     ) -> None:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
         self.spec = spec
-        self.diag = np.ascontiguousarray(np.diagonal(K))
-        self._gain = np.empty_like(signs)
+        self._lines = line_solver(unit=spec.kernel == "rbf", with_offset=spec.fit_intercept)
         self.counts = Counts()
 
     def bound_of(self, fold: int, cost: float) -> FloatArray:
@@ -47,18 +42,26 @@ class Problem:
         return bound * np.float32(cost)
 
     def ascend(
-        self, fold: int, bound: FloatArray, beta: FloatArray, grad: FloatArray, limit: float
-    ) -> tuple[int, float, float]:
-        """Solve without a fold, in place, to a plain gap of at most ``limit``; count nothing.
+        self, fold: int, beta: FloatArray, product: FloatArray, cost: float, tol: float
+    ) -> tuple[FloatArray, float, int]:
+        """Solve without a fold, to the plain gap; count nothing.
+
+        Parameters
+        ----------
+        fold : int
+        beta, product : float32 arrays, shape (m,). The start, and K times it.
+        cost : float
+        tol : float
 
         Returns
         -------
-        n_steps : int
-        gap : float
+        beta : float32 array, shape (m,)
         offset : float. 0 where none is fitted.
+        n_steps : int
         """
         start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
-        return self._run(bound, beta, grad, start, stop, UNCLIPPED, limit)
+        found, offset, counts = self._run(start, stop, beta, product, cost, UNCLIPPED, tol)
+        return found, offset, counts.n_steps
 
     def solve_all(self, start: FloatArray, cost: float) -> tuple[FloatArray, float]:
         """Train on all rows at one C, from a start that is clipped to the bounds.
@@ -76,40 +79,46 @@ class Problem:
         grad = np.empty_like(beta)
         fill_gradient(self.K, beta, self.signs, grad)
         cap = CLIPPED if self.spec.clipped_gap else UNCLIPPED
-        limit = self.spec.tol * float(np.abs(bound).sum(dtype=float))
-        n_steps, gap, offset = self._run(bound, beta, grad, 0, 0, cap, limit)
-        self.counts.add(Counts(n_steps, 1, int(gap > limit)))
-        return beta, offset
+        product = self.signs - grad
+        found, offset, counts = self._run(0, 0, beta, product, cost, cap, self.spec.tol)
+        self.counts.add(counts)
+        return found, offset
 
     def _run(
         self,
-        bound: FloatArray,
-        beta: FloatArray,
-        grad: FloatArray,
         start: int,
         stop: int,
+        beta: FloatArray,
+        product: FloatArray,
+        cost: float,
         cap: np.float32,
-        limit: float,
-    ) -> tuple[int, float, float]:
-        """Solve in place; return steps, gap and offset, 0 where none is fitted."""
-        n_steps, gap, *offset = self._method(
-            self.K,
-            self.diag,
+        tol: float,
+    ) -> tuple[FloatArray, float, Counts]:
+        """Solve from one start; return the solution, its offset and what it took."""
+        m = len(beta)
+        betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)
+        counts = np.zeros(3, np.int64)
+        self._lines(
+            self.K.reshape(-1),
+            np.zeros(1, np.int64),
+            np.array([0, m]),
+            0,
+            1,
             self.signs,
-            bound,
+            self.signs * self.weights,
+            # The only start is the seed.
+            product,
             beta,
-            grad,
-            start,
-            stop,
+            product,
+            -1.0,
+            np.array([cost], np.float64),
+            np.array([start], np.int64),
+            np.array([stop], np.int64),
             cap,
-            limit,
-            max_steps(len(beta)),
-            self._gain,
+            tol,
+            np.array([max_steps(m)], np.int64),
+            betas,
+            offsets,
+            counts,
         )
-        return n_steps, gap, float(offset[0]) if offset else 0.0
-
-    @property
-    def _method(self) -> Callable[..., Any]:
-        if self.spec.fit_intercept:
-            return solve_with_offset
-        return solve_unit_hinge if self.spec.kernel == "rbf" else solve_hinge
+        return betas[0], float(offsets[0, 0]), Counts(*counts.tolist())

@@ -23,10 +23,11 @@ cap = steps.CLIPPED
 # What else a process may have loaded first: each function that the solver is made of.
 FIRST = """
 zero = 0 * ones
+zeros = 0 * ones, 0 * ones, 0 * ones
 room = down, up, _, half = steps.room_of(zero, bound, ones)
 mine = y[3], ones[3], down[3], up[3], K[3]
-steps.update_and_score(True, y.copy(), *room, K, 0, 1, y[0], y[1], y[2], 5, 9, zero.copy())
-hinge._score_partners(True, *mine, y, down, up, half, zero.copy())
+steps.update_and_score(None, y.copy(), *room, K, 0, 1, y[0], y[1], y[2], 5, 9, zero.copy())
+hinge._score_partners(None, *mine, y, down, up, half, zero.copy())
 offset._score_partners(*mine, y, down, up, half, zero.copy())
 offset._mean_offset(y, down, up)
 steps.total_gap(y, zero, bound, 5, 9, y[0], cap)
@@ -35,11 +36,11 @@ steps.fill_held_out(K, bound, y, y.copy(), 5, 9)
 steps.fill_gradient(K, bound, y, y.copy())
 steps.row_gap(y[0], y[1], y[2], cap)
 line._terms(bound, y, y)
-line._set_start(zero, 0 * y, y, y, y, ones[0], bound)
+line._set_start(1, np.array([1.0, 2.0]), True, y, y, bound, y, 2.0, y, y.copy(), y, *zeros)
 products._multiply(K, 4, np.stack([y, bound]), 0, np.zeros((2, 97), np.float32))
 """
 PRINT = """
-for method in (hinge.solve_hinge, hinge.solve_unit_hinge, offset.solve_with_offset):
+for method in (hinge.solve_hinge, offset.solve_with_offset):
     beta, grad, gain = 0 * y, y.copy(), 0 * y
     out = method(K, ones, y, bound, beta, grad, 20, 40, cap, 1e-4, 1000, gain)
     print(out, beta.tobytes().hex(), grad.tobytes().hex())
