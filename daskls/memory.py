@@ -31,6 +31,8 @@ GEMM_ROWS = 240
 # values, as in kernels/gram.py and graph/predict.py.
 GEMM_COLUMNS = 1 << 14
 SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 960, 240, 64 << 20
+# Queries of a product of an rbf model, as in kernels/decision.py.
+ANSWER_ROWS = 48
 # Kernel values that one large SVM keeps at the least, as in solvers/large.py.
 CACHE_NBYTES = 8 << 20
 # Pairs of a ball and a row that wait before those beyond a ball's quota are dropped, and that are
@@ -196,10 +198,18 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     rows = m * sizes.row_nbytes + m * d * F4 + m * ROW_TEMPORARIES
     solution = m * (k - 1) * (2 * F8 + F4)
     training = rows + m * d * 2 * F8 + solution + CACHE_NBYTES
-    slab = min(SLAB_ROWS, max(SLAB_NBYTES // (F8 * max(m, 1)), LEAST_SLAB_ROWS)) * m * F8
-    product = LEAST_SLAB_ROWS * min(m, GEMM_COLUMNS) * F8
-    judging = rows + m * d * (F4 + F8) + solution + slab + product
+    judging = rows + m * d * (2 * F4 + F8) + solution + _answer_nbytes(sizes.spec, m)
     return max(training, judging) + m * sizes.row_nbytes
+
+
+def _answer_nbytes(spec: SolverSpec, n_support: int) -> int:
+    """Bytes of the kernel values of the queries that a model answers together, and of a product."""
+    if spec.kernel == "rbf":
+        # A tile of products; kernel values are kept of one query.
+        return ANSWER_ROWS * n_support * F8
+    least = max(SLAB_NBYTES // (F8 * max(n_support, 1)), LEAST_SLAB_ROWS)
+    slab = min(SLAB_ROWS, least) * n_support * F8
+    return slab + LEAST_SLAB_ROWS * min(n_support, GEMM_COLUMNS) * F8
 
 
 def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_pairs: int) -> int:

@@ -4,10 +4,11 @@ from peaks import SLACK, peak_of
 
 from daskls import memory
 from daskls.graph import predict, regroup
-from daskls.kernels import gram, route
+from daskls.kernels import decision, gram, route
 from daskls.memory import TaskSizes, assign_nbytes, cell_nbytes, leaf_nbytes, model_nbytes
 from daskls.partition.grow import grow_tree
 from daskls.records import CellReport, Forest, SolverSpec
+from daskls.solvers import pairs
 from daskls.solvers.cell import fit_cell
 from daskls.store.exchange import Exchange
 
@@ -130,5 +131,7 @@ def test_the_plan_counts_tiles_and_slabs_as_they_are():
     assert (memory.GEMM_ROWS, memory.GEMM_COLUMNS) == (gram.TILE_ROWS, gram.TILE_COLUMNS)
     for name in ("SLAB_ROWS", "LEAST_SLAB_ROWS", "SLAB_NBYTES"):
         assert getattr(memory, name) == getattr(predict, name)
+    assert memory.ANSWER_ROWS == decision.ANSWER_ROWS
+    assert memory.BLOCKS_SHARE == pairs.BLOCKS_SHARE
     # A slab that is not of whole tiles pads its last product for nothing.
     assert predict.SLAB_ROWS % gram.TILE_ROWS == predict.LEAST_SLAB_ROWS % gram.TILE_ROWS == 0

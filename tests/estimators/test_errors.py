@@ -488,7 +488,7 @@ def answer(path):
 
 DAMAGES = {
     "array gone": lambda array: shutil.rmtree(array),
-    "chunks gone": lambda array: shutil.rmtree(array / "c"),
+    "chunks gone": lambda array: [chunk.unlink() for chunk in array.glob("c*")],
     "metadata truncated": lambda array: truncate(array / "zarr.json"),
     "chunk truncated": lambda array: truncate(first_chunk(array)),
     "group metadata truncated": lambda array: truncate(array.parent / "zarr.json"),
@@ -497,7 +497,7 @@ DAMAGES = {
 
 
 def first_chunk(array):
-    return next(p for p in (array / "c").rglob("*") if p.is_file())
+    return next(p for p in array.glob("c*") if p.is_file())
 
 
 def truncate(file):
@@ -510,8 +510,7 @@ def truncate(file):
     "name",
     [
         *("index/center", "index/directions", "index/thresholds", "index/children"),
-        *("index/first_cell", "bundles/*/rows", "bundles/*/coef", "bundles/*/center"),
-        *("bundles/*/classes", "bundles/*/n_support"),
+        *("index/first_cell", "bundles/*/rows", "bundles/*/coef", "bundles/*/packed"),
     ],
 )
 def test_damaged_arrays(saved, name, damage):

@@ -210,7 +210,9 @@ def test_a_store_holds_no_code(tmp_path):
             json.loads(content, parse_constant=pytest.fail)
             assert b"pickle" not in content
         else:
-            assert file.parent.name in {"c", "0", *map(str, range(99))}
+            # Chunks of arrays that any Zarr reads.
+            assert file.name.split(".")[0] == "c"
+            assert (file.parent / "zarr.json").is_file()
 
 
 def test_loading_runs_no_pickle(tmp_path, monkeypatch):

@@ -36,9 +36,10 @@ def test_one_query_opens_the_files_of_one_bundle(store):
     assert touched(files) == []
     with OpenedFiles(store) as files:
         label = model.predict(X[:1])
-    # The bundle's description, and of six arrays the description and the one chunk.
+    # The bundle's description, and of its rows, coefficients and packed arrays the description and
+    # the one chunk.
     assert len(touched(files)) == 1
-    assert len(files) == len(set(files)) == 13
+    assert len(files) == len(set(files)) == 7
     assert label[0] == model.predict(X)[0]
     # What the model keeps of a bundle is read once.
     with OpenedFiles(store) as files:
