@@ -8,14 +8,14 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m \
-	bench-falk bench-cells bench-methods chaos
+	bench-falk bench-cells bench-methods bench-sets chaos
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
 	@echo "make test      run the tests"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
-	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods"
-	@echo "               measure again, into benchmarks/results; what was measured is kept: see each script"
+	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
+	@echo "bench-sets     measure again, into benchmarks/results; what was measured is kept: see each script"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make clean     remove the virtual environment and build outputs"
 
@@ -73,6 +73,10 @@ bench-falk: $(BENCH_READY)
 	$(BENCH_PYTHON) benchmarks/bench_falk.py
 	$(BENCH_PYTHON) benchmarks/falk_scale.py
 	$(BENCH_PYTHON) benchmarks/falk_small.py
+
+# Both searches and liquidSVM on 29 sets, one core.
+bench-sets: $(BENCH_READY)
+	$(BENCH_PYTHON) benchmarks/many_sets.py
 
 # Error against the size of cells; one worker against two.
 bench-cells: $(BENCH_READY)
