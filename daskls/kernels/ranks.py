@@ -8,6 +8,7 @@ __all__ = ["pair_values", "ranked_values"]
 
 # Values are counted in so many bins of equal width; those of the wanted bins alone are sorted.
 N_BINS = 4096
+SMALLEST = 1e-300
 
 
 @exact_jit
@@ -56,9 +57,9 @@ def ranked_values(values, ranks):
     -----
     Cost: two passes, unless nearly all values are in one bin.
     """
-    largest = values.max()
-    scale = (N_BINS - 1) / largest if largest > 0.0 else 0.0
-    scale = scale if scale < np.inf else 0.0
+    largest = np.float64(values.max())
+    # Smaller ones share a bin: their inverse overflows.
+    scale = (N_BINS - 1) / largest if largest > SMALLEST else 0.0
     counts = np.zeros(N_BINS, np.int64)
     for value in values:
         # Never decreasing in the value, so that bins are in order.

@@ -8,29 +8,30 @@ SHORT = 3
 Shape = tuple[int, int]
 
 
-def _coarse(n: int) -> list[int]:
-    """Return every second place of an axis, all of a short one."""
-    return list(range(1, n, 2)) if n > SHORT else list(range(n))
+def _coarse(n: int, first: int) -> list[int]:
+    """Return every second place of an axis, so that each has one beside it; all of a short one."""
+    return list(range(first, n, 2)) if n > SHORT else list(range(n))
 
 
 def places_of(shape: Shape) -> tuple[list[int], list[int]]:
     """Return the places of gamma and of C in the coarse pass.
 
-    Widths come from the middle outwards: an early one that is good ends those after it sooner.
+    Widths come from the middle outwards: an early one that is good ends those after it sooner. Of
+    two equal choices of every other C the one without the largest: that costs most steps.
 
-    >>> places_of((10, 3))
-    ([5, 3, 7, 1, 9], [0, 1, 2])
+    >>> places_of((10, 10)), places_of((1, 11))
+    (([5, 3, 7, 1, 9], [0, 2, 4, 6, 8]), ([0], [1, 3, 5, 7, 9]))
     """
     middle = shape[0] // 2
-    gammas = sorted(_coarse(shape[0]), key=lambda place: (abs(place - middle), place))
-    return gammas, _coarse(shape[1])
+    gammas = sorted(_coarse(shape[0], 1), key=lambda place: (abs(place - middle), place))
+    return gammas, _coarse(shape[1], shape[1] % 2)
 
 
 def near_places(shape: Shape, first: tuple[int, int]) -> tuple[list[int], list[int]]:
     """Return the places of gamma and of C next to one, itself the first of gamma's.
 
-    >>> near_places((10, 10), (5, 9))
-    ([5, 4, 6], [8, 9])
+    >>> near_places((10, 10), (5, 8))
+    ([5, 4, 6], [7, 8, 9])
     """
     g, c = first
     gammas = [place for place in (g, g - 1, g + 1) if 0 <= place < shape[0]]
@@ -42,7 +43,7 @@ def tried_places(shape: Shape, first: tuple[int, int]) -> set[tuple[int, int]]:
 
     ``(-1, -1)`` stands for a search without a coarse pass: it tried all.
 
-    >>> len(tried_places((10, 10), (5, 5))), len(tried_places((3, 2), (-1, -1)))
+    >>> len(tried_places((10, 10), (5, 4))), len(tried_places((3, 2), (-1, -1)))
     (33, 6)
     """
     if first == (-1, -1):
