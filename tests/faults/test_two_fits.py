@@ -8,8 +8,11 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
+import dask.array as da
 import pytest
+from distributed import Client
 from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
@@ -17,7 +20,8 @@ from support import assert_same_model, checkers, install_spies, read_log, small_
 
 import daskls
 from daskls import StoreError
-from daskls.graph import train
+from daskls.graph import blocks, train
+from daskls.graph.probe import shared_with_workers
 from daskls.store import layout
 from daskls.store.lock import OWNER
 
@@ -158,3 +162,15 @@ def test_a_fit_that_lost_its_store_sets_no_marker(make, data, tmp_path, monkeypa
     os.utime(store / OWNER, (0, 0))
     make(store=store).fit(*data)
     assert daskls.load(store).n_cells_
+
+
+def test_a_fit_runs_no_task_that_a_scheduler_knows_from_another(tmp_path, monkeypatch):
+    # A task of an earlier fit looks for that fit's probe, which went with it.
+    names = []
+    monkeypatch.setattr(blocks, "compute_blocks", lambda tasks, _: names.append(tasks.name) or [])
+    X = da.zeros((3, 2), chunks=(3, 2))
+    with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+        for _ in range(2):
+            with shared_with_workers(tmp_path / "m", (), client):
+                blocks.map_rows(len, SimpleNamespace(n_blocks=1), X)
+    assert len(set(names)) == len(names) == 2
