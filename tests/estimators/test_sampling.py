@@ -653,7 +653,9 @@ def test_subsamples_that_fit_no_worker_are_refused_before_training(monkeypatch):
 )
 def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, message, monkeypatch):
     X, y = checkers(6000, noise=0.4)
+    # A polynomial kernel keeps the kernel values of many queries at once, and needs them all.
     kind = {"radius_scale": 2.0} if make is small_local else {"n_neighbors": 50}
+    kind |= {"kernel": "poly", "degree": 2}
     make(0.05, **kind).fit(X, y)
     set_memory(monkeypatch, 56 << 20)
     with pytest.raises(MemoryPlanError, match=message):
