@@ -143,7 +143,7 @@ def test_a_cluster_that_closes_ends_a_score(client, tmp_path):
 @pytest.mark.parametrize("ask", [wait_for_worker, lambda client: ask_workers(client, os.getpid)])
 def test_a_client_that_closes_as_workers_are_asked_is_told(ask):
     # Between the first look at the client and the question to its workers.
-    closed = Client(processes=False, n_workers=1, dashboard_address=None)
+    closed = Client(processes=False, n_workers=1, dashboard_address=":0")
     closed.close()
     with pytest.raises(ClusterError, match="closed"):
         ask(closed)

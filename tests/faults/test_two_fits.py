@@ -169,7 +169,7 @@ def test_a_fit_runs_no_task_that_a_scheduler_knows_from_another(tmp_path, monkey
     names = []
     monkeypatch.setattr(blocks, "compute_blocks", lambda tasks, _: names.append(tasks.name) or [])
     X = da.zeros((3, 2), chunks=(3, 2))
-    with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
         for _ in range(2):
             with shared_with_workers(tmp_path / "m", (), client):
                 blocks.map_rows(len, SimpleNamespace(n_blocks=1), X)
