@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from daskls.cli import cluster
+from daskls.cli.errors import InterruptedCommandError
 from daskls.cli.inputs import check_exists, expand
 
 __all__ = ["predict"]
@@ -41,11 +42,19 @@ def predict(
     import daskls
 
     estimator = daskls.load(model)
-    with cluster.open_client(where) as client:
-        estimator.set_params(client=client)
-        with progress_bars(show=not quiet) as on_progress:
-            estimator.predict_to_zarr(x, out, on_progress)
-    typer.echo(f"{_n_rows(Path(out)):,} labels in {out}")
+    is_done = False
+    try:
+        with cluster.open_client(where) as client:
+            estimator.set_params(client=client)
+            with progress_bars(show=not quiet) as on_progress:
+                estimator.predict_to_zarr(x, out, on_progress)
+                is_done = True
+            typer.echo(f"{_n_rows(Path(out)):,} labels in {out}")
+    except KeyboardInterrupt as error:
+        if not is_done:
+            raise
+        # It came while the cluster closed: the labels are all there.
+        raise InterruptedCommandError(f"Interrupted; {out} is complete.") from error
 
 
 def _n_rows(array: Path) -> int:

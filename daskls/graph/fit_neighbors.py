@@ -158,15 +158,14 @@ def _select(
     resolved = resolved_spec(begun) if neighbors.percentiles is None else begun.request.spec
     if neighbors.selection not in ("local", "grid"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
-    spec = replace(resolved, search="full")
     stored = begun.root.attributes.get("selected")
     if stored is None:
         with clock.stage("select", 1, None):
             if neighbors.selection == "grid":
-                errors = global_errors(begun, neighbors, spec, handle, client)
+                errors = global_errors(begun, neighbors, resolved, handle, client)
             else:
-                errors = _local_errors(begun, neighbors, spec, handle, client)
-        stored = _best(errors, neighbors, spec)
+                errors = _local_errors(begun, neighbors, resolved, handle, client)
+        stored = _best(errors, neighbors, resolved)
         begun.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
     chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))

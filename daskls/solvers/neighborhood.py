@@ -166,7 +166,8 @@ def grid_errors(
 
 
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
-    search = Search(cell, spec, grid)
+    # Every candidate's error is asked for.
+    search = Search(cell, replace(spec, search="full"), grid)
     search.run()
     held_out = search.held_out_weight
     return np.array(

@@ -1,11 +1,15 @@
 """Which places of a grid a search from coarse to fine visits."""
 
-__all__ = ["near_places", "places_of", "tried_places"]
+__all__ = ["NO_PASS", "Place", "near_places", "places_of", "tried_places"]
 
 # An axis of so many values is tried whole.
 SHORT = 3
 
 Shape = tuple[int, int]
+# Of gamma and of C.
+Place = tuple[int, int]
+# In the place of what a coarse pass chose, where there was none.
+NO_PASS: Place = (-1, -1)
 
 
 def _coarse(n: int, first: int) -> list[int]:
@@ -27,7 +31,7 @@ def places_of(shape: Shape) -> tuple[list[int], list[int]]:
     return gammas, _coarse(shape[1], shape[1] % 2)
 
 
-def near_places(shape: Shape, first: tuple[int, int]) -> tuple[list[int], list[int]]:
+def near_places(shape: Shape, first: Place) -> tuple[list[int], list[int]]:
     """Return the places of gamma and of C next to one, itself the first of gamma's.
 
     >>> near_places((10, 10), (5, 8))
@@ -38,15 +42,15 @@ def near_places(shape: Shape, first: tuple[int, int]) -> tuple[list[int], list[i
     return gammas, [place for place in (c - 1, c, c + 1) if 0 <= place < shape[1]]
 
 
-def tried_places(shape: Shape, first: tuple[int, int]) -> set[tuple[int, int]]:
+def tried_places(shape: Shape, first: Place) -> set[Place]:
     """Return all places that a search tried whose coarse pass chose ``first``.
 
-    ``(-1, -1)`` stands for a search without a coarse pass: it tried all.
+    Without a coarse pass, `NO_PASS`, it tried all.
 
-    >>> len(tried_places((10, 10), (5, 4))), len(tried_places((3, 2), (-1, -1)))
+    >>> len(tried_places((10, 10), (5, 4))), len(tried_places((3, 2), NO_PASS))
     (33, 6)
     """
-    if first == (-1, -1):
+    if first == NO_PASS:
         return {(g, c) for g in range(shape[0]) for c in range(shape[1])}
     both = [places_of(shape), near_places(shape, first)]
     return {(g, c) for gammas, costs in both for g in gammas for c in costs}

@@ -17,7 +17,7 @@ from daskls.solvers.doubt import is_beaten
 from daskls.solvers.finish import finish_folds
 from daskls.solvers.grid import Grid
 from daskls.solvers.pairs import Pairs
-from daskls.solvers.places import near_places, places_of
+from daskls.solvers.places import NO_PASS, Place, near_places, places_of
 from daskls.solvers.problem import Problem
 from daskls.solvers.sums import total
 from daskls.solvers.width import Line, Seeds, Width, write_kernel
@@ -73,34 +73,29 @@ class Search:
         """The weight of all rows that are held out once."""
         return total(self.weights[self.fold_ptr[0] : self.fold_ptr[-1]])
 
-    def run(self) -> Trained:
-        """Return the combination that decides the least weight of held-out rows wrongly."""
-        return self._run_full() if self.spec.search == "full" else self._run_refined()[0]
+    def run(self) -> tuple[Trained, Place]:
+        """Search; return the best combination, and the place that a coarse pass chose."""
+        return self._run_full() if self.spec.search == "full" else self._run_refined()
 
     def choose(self, *, finish: bool) -> Choice:
         """Search; average the chosen fold models, brought to the plain gap if ``finish``."""
-        if self.spec.search == "full":
-            best, first = self._run_full(), (-1, -1)
-        else:
-            best, first = self._run_refined()
-        return self._choice(best, first, finish=finish)
+        return self._choice(*self.run(), finish=finish)
 
-    def _run_full(self) -> Trained:
+    def _run_full(self) -> tuple[Trained, Place]:
         for g in range(len(self.grid.gammas)):
             self.visit(g, list(range(len(self.grid.costs))), prune=False)
-        return self._found()
+        return self._found(), NO_PASS
 
-    def _run_refined(self) -> tuple[Trained, tuple[int, int]]:
-        """Search from coarse to fine; return the best, and the place that the coarse pass chose."""
+    def _run_refined(self) -> tuple[Trained, Place]:
+        """Search from coarse to fine; grids of short axes alone are tried whole."""
         shape = len(self.grid.gammas), len(self.grid.costs)
         gammas, costs = places_of(shape)
-        if len(gammas) * len(costs) == shape[0] * shape[1]:
-            for g in gammas:
-                self.visit(g, costs)
-            return self._found(), (-1, -1)
+        is_whole = len(gammas) * len(costs) == shape[0] * shape[1]
         for g in gammas:
-            self.visit(g, costs, loose=LOOSE)
+            self.visit(g, costs, loose=1.0 if is_whole else LOOSE)
         first = self._found()
+        if is_whole:
+            return first, NO_PASS
         # The place itself is trained again, to the same tolerance as its neighbors.
         self.best = None
         near_gammas, near_costs = near_places(shape, (first.gamma, first.cost))
@@ -173,7 +168,7 @@ class Search:
             betas = np.concatenate([line.betas for line in trained.lines])
             self.seeds = Seeds(betas, self.grid.costs[trained.cost])
 
-    def _choice(self, best: Trained, first: tuple[int, int], *, finish: bool) -> Choice:
+    def _choice(self, best: Trained, first: Place, *, finish: bool) -> Choice:
         """Average the fold models of the selected combination."""
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
         betas = np.concatenate([line.betas for line in best.lines])

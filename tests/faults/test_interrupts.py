@@ -7,8 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
+import zarr
 from support import checkers, small_svc
 
 import daskls
@@ -19,7 +21,7 @@ from daskls.store.dataset import DatasetWriter
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("interrupts")
     # Some seconds of prediction, so that no command ends before the signal comes.
-    for name, n_rows in (("data", 2000), ("many", 500_000)):
+    for name, n_rows in (("data", 2000), ("many", 4_000_000)):
         with DatasetWriter(folder / name, 2, "f8") as writer:
             writer.append(*checkers(n_rows))
     small_svc(store=folder / "model", cell_size=200).fit(*checkers(2000))
@@ -119,6 +121,20 @@ def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, t
     interrupt(process, out, moment, later_s, times)
     check_end(process, "predict")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_after_the_last_label_keeps_them_all(folder, tmp_path):
+    out = tmp_path / "out"
+    process = start("predict", folder / "model", folder / "data", out, "--workers", 2)
+    # The cluster closes after this line.
+    assert process.stdout.readline() == f"2,000 labels in {out}\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr) == (130, f"Interrupted; {out} is complete.\n")
+    X, _ = checkers(2000)
+    np.testing.assert_array_equal(
+        zarr.open_array(out, mode="r")[:], daskls.load(folder / "model").predict(X)
+    )
 
 
 @pytest.mark.slow
