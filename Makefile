@@ -8,7 +8,7 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m \
-	bench-falk bench-cells bench-methods bench-sets chaos
+	bench-falk bench-cells bench-methods bench-sets chaos bits
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
 	@echo "bench-sets     measure again, into benchmarks/results; what was measured is kept: see each script"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
+	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make clean     remove the virtual environment and build outputs"
 
 $(READY): pyproject.toml
@@ -96,6 +97,10 @@ bench-methods: $(BENCH_READY)
 # benchmarks/results hold are kept; one of them runs again by `python -m chaos faults --seed 1 --only 17`.
 chaos: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m chaos all --jobs 2
+
+# The answers of every estimator, before a change of structure and after it.
+bits: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m bits compare
 
 clean:
 	rm -rf $(VENV) $(BENCH) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
