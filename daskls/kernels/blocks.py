@@ -180,7 +180,7 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
 
 @exact_jit
 def squares_to(rows, query, out):
-    """Write the squared distances of a query to rows: float32 (D, n), (D,) -> (n,).
+    """Write the squared distances of a query to rows: (D, n), (D or more,) -> (n,), one dtype.
 
     D is a multiple of `STEP`.
     """
@@ -210,6 +210,30 @@ def _squares_to_boxes(low, high, query, out):
             step = below if below > above else above
             step = step if step > zero else zero
             out[r] += step * step
+
+
+@exact_jit
+def _bound_blocks(query, bounds, r_max, share, slack, to_center, to_box, lower):
+    """Write what a query's distance to each block's rows is at least; return the nearest block.
+
+    In the leaf's units. ``to_center`` and ``to_box`` are scratch.
+    """
+    squares_to(bounds[0], query, to_center)
+    _squares_to_boxes(bounds[1], bounds[2], query, to_box)
+    home = 0
+    for b in range(lower.shape[0]):
+        ball = np.sqrt(np.float64(to_center[b])) * (1.0 - share) - r_max[b]
+        box = np.sqrt(np.float64(to_box[b])) * (1.0 - share)
+        lower[b] = (ball if ball > box else box) - slack
+        home = b if to_center[b] < to_center[home] else home
+    return home
+
+
+@exact_jit
+def _limits(key, scale, slack, share):
+    """Return the distance, and the float32 square, up to which rows may enter a heap."""
+    reach = np.sqrt(key) * scale * (1.0 + MARGIN)
+    return reach, np.float32((reach + slack) ** 2 * (1.0 + share) + 1e-37)
 
 
 @exact_jit
@@ -250,21 +274,15 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
             query[j] = value
             length += value * value
         slack = 2.0 * UNIT_ROUNDOFF * (np.sqrt(length) + longest)
-        squares_to(bounds[0], query, to_center)
-        _squares_to_boxes(bounds[1], bounds[2], query, to_box)
-        home = 0
-        for b in range(n_blocks):
-            ball = np.sqrt(np.float64(to_center[b])) * (1.0 - share) - r_max[b]
-            box = np.sqrt(np.float64(to_box[b])) * (1.0 - share)
-            lower[b] = (ball if ball > box else box) - slack if length < FARTHEST else 0.0
-            home = b if to_center[b] < to_center[home] else home
+        home = _bound_blocks(query, bounds, r_max, share, slack, to_center, to_box, lower)
+        if not length < FARTHEST:
+            lower[:] = 0.0
         if own_keys.shape[0] > 1:
             visits = np.argsort(lower)
         else:
             visits = np.arange(n_blocks)
             visits[0], visits[home] = home, 0
-        reach = np.sqrt(own_keys[0] + least) * scale * (1.0 + MARGIN)
-        limit = np.float32((reach + slack) ** 2 * (1.0 + share) + 1e-37)
+        reach, limit = _limits(own_keys[0] + least, scale, slack, share)
         for b in visits:
             if lower[b] > reach:
                 continue
@@ -283,8 +301,7 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
                 taken = insert(own, distance, numbers[row], first_places[row], n_empty)
                 n_empty -= 1 if n_empty > 0 else 0
                 if taken and n_empty == 0:
-                    reach = np.sqrt(own_keys[0] + least) * scale * (1.0 + MARGIN)
-                    limit = np.float32((reach + slack) ** 2 * (1.0 + share) + 1e-37)
+                    reach, limit = _limits(own_keys[0] + least, scale, slack, share)
 
 
 @inline_jit
@@ -303,16 +320,8 @@ def _box_bound(query, low, high):
 @inline_jit
 def _ball_bounds(query, centers, r_min, r_max, squares, bounds):
     """Write squared distances to the centers, and to the rows between two spheres around each."""
-    squares[:] = 0.0
     whole = centers.shape[0] - centers.shape[0] % STEP
-    for j in range(0, whole, STEP):
-        a, b, c, d = query[j], query[j + 1], query[j + 2], query[j + 3]
-        for r in range(squares.shape[0]):
-            x = centers[j, r] - a
-            y = centers[j + 1, r] - b
-            z = centers[j + 2, r] - c
-            w = centers[j + 3, r] - d
-            squares[r] += (x * x + y * y) + (z * z + w * w)
+    squares_to(centers[:whole], query, squares)
     for j in range(whole, centers.shape[0]):
         for r in range(squares.shape[0]):
             step = centers[j, r] - query[j]

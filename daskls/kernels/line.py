@@ -36,6 +36,16 @@ def _terms(source, product, signs):
 
 
 @inline_jit
+def _matrix_of(blocks, first, m):
+    """Return the kernel matrix of m rows that begins at a place, and its diagonal."""
+    K = blocks[first : first + m * m].reshape((m, m))
+    diag = np.empty(m, np.float32)
+    for j in range(m):
+        diag[j] = K[j, j]
+    return K, diag
+
+
+@inline_jit
 def _training_bounds(bounds, start, stop):
     """Return the bounds, 0 on the held-out rows, and the sum of their sizes."""
     own = bounds.copy()
@@ -122,16 +132,10 @@ def _solve_lines(
     for p in range(first, last):
         lo = ptr[p]
         hi = ptr[p + 1]
-        m = hi - lo
-        K = blocks[block_ptr[p] : block_ptr[p] + m * m].reshape((m, m))
         y = signs[lo:hi]
-        diag = np.empty(m, np.float32)
-        for j in range(m):
-            diag[j] = K[j, j]
+        K, diag = _matrix_of(blocks, block_ptr[p], hi - lo)
         own, total = _training_bounds(bounds[lo:hi], starts[p], stops[p])
-        bound = np.empty(m, np.float32)
-        grad = np.empty(m, np.float32)
-        scratch = np.empty(m, np.float32)
+        bound, grad, scratch = np.empty_like(own), np.empty_like(own), np.empty_like(own)
         beta = own
         for i in range(costs.shape[0]):
             before = beta
@@ -160,16 +164,10 @@ def _solve_lines_with_offset(
     for p in range(first, last):
         lo = ptr[p]
         hi = ptr[p + 1]
-        m = hi - lo
-        K = blocks[block_ptr[p] : block_ptr[p] + m * m].reshape((m, m))
         y = signs[lo:hi]
-        diag = np.empty(m, np.float32)
-        for j in range(m):
-            diag[j] = K[j, j]
+        K, diag = _matrix_of(blocks, block_ptr[p], hi - lo)
         own, total = _training_bounds(bounds[lo:hi], starts[p], stops[p])
-        bound = np.empty(m, np.float32)
-        grad = np.empty(m, np.float32)
-        scratch = np.empty(m, np.float32)
+        bound, grad, scratch = np.empty_like(own), np.empty_like(own), np.empty_like(own)
         beta = own
         for i in range(costs.shape[0]):
             before = beta

@@ -7,6 +7,7 @@ import numpy as np
 
 from daskls.kernels.votes import pairs_of
 from daskls.records import FloatArray, IntArray, KernelSpec, SolverSpec
+from daskls.solvers.places import NO_PASS, Place
 
 __all__ = ["CellData", "Choice", "Counts", "kernel_of", "max_steps"]
 
@@ -64,7 +65,7 @@ class Choice:
 
     ``coef`` is float32 (k - 1, m) as scikit-learn's ``dual_coef_``; ``intercepts`` float64, one a
     pair of classes. ``n_tried`` counts the combinations of the grid that were trained, ``first``
-    names the place (gamma, C) that the coarse pass chose, (-1, -1) without one.
+    names the place that the coarse pass chose.
     """
 
     kernel: KernelSpec
@@ -75,7 +76,7 @@ class Choice:
     counts: Counts
     edge: str = ""
     n_tried: int = 0
-    first: tuple[int, int] = (-1, -1)
+    first: Place = NO_PASS
 
 
 def max_steps(n_rows: int) -> int:
