@@ -109,26 +109,30 @@ def restored():
 
 def test_the_limit_is_held_in_any_thread_and_lifted_by_the_last():
     set_threads(3)
-    inside, outside, seen = threading.Barrier(3), threading.Barrier(3), []
+    inside, restored, done = threading.Barrier(3), threading.Barrier(3), threading.Event()
+    seen = []
 
-    def work():
+    def work(is_last):
         with one_blas_thread():
             inside.wait()
+            restored.wait()
             seen.extend(numpy_threads())
-            outside.wait()
-        inside.wait()
+            if is_last:
+                done.wait()
 
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    with threadpool_limits(2, user_api="blas"):
-        inside.wait()
-    set_threads(1)
-    outside.wait()
+    first, last = (threading.Thread(target=work, args=(is_last,)) for is_last in (False, True))
+    first.start()
+    last.start()
     inside.wait()
-    for thread in threads:
-        thread.join()
-    assert set(seen) == {1}
+    # A limit that comes and goes meanwhile gives back what it found: one thread.
+    with threadpool_limits(2, user_api="blas"):
+        pass
+    restored.wait()
+    first.join()
+    still = numpy_threads()
+    done.set()
+    last.join()
+    assert set(seen) == set(still) == {1}
     assert set(numpy_threads()) == {3}
 
 
