@@ -28,10 +28,12 @@ from threadpoolctl import threadpool_limits
 
 from daskls import LocalSamplingSVC, NeighborSamplingSVC
 from daskls.datasets import load_real
-from daskls.graph import fit_sampling, search_radii, search_rounds
-from daskls.graph.predict import labels_of
-from daskls.graph.scores import model_scores
-from daskls.graph.search import Search, stalls
+from daskls.methods.predict import labels_of
+from daskls.methods.sampling import fit as fit_sampling
+from daskls.methods.sampling import radii as search_radii
+from daskls.methods.sampling import rounds as search_rounds
+from daskls.methods.sampling.search import Search, stalls
+from daskls.methods.scores import model_scores
 from daskls.store.models import BundleModels
 
 RESULTS = Path(__file__).parent / "results"

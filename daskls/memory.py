@@ -28,7 +28,7 @@ F4, F8 = 4, 8
 ROUTE_ROWS = 4096
 GEMM_ROWS = 240
 # Columns of a product, queries that one large model answers together and the bytes of their kernel
-# values, as in kernels/gram.py and graph/predict.py.
+# values, as in kernels/gram.py and methods/predict.py.
 GEMM_COLUMNS = 1 << 14
 SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 960, 240, 64 << 20
 # Queries of a product of an rbf model, as in kernels/decision.py.

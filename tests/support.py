@@ -299,20 +299,20 @@ class CountingScheduler:
 
 # Where each spied function is called from, and what tells its calls apart.
 SPIED = {
-    "sample": ("daskls.graph.sample", "sample_block", "block"),
-    "regroup": ("daskls.graph.regroup", "assign_block", "block"),
-    "train": ("daskls.graph.train", "fit_bundle", "bundle"),
+    "sample": ("daskls.run.sample", "sample_block", "block"),
+    "regroup": ("daskls.run.regroup", "assign_block", "block"),
+    "train": ("daskls.methods.cells.train", "fit_bundle", "bundle"),
     "rows written": ("daskls.store.exchange:Exchange", "write_block", "written block"),
-    "cell": ("daskls.graph.train", "fit_cell", "cell"),
-    "bundle written": ("daskls.graph.train", "write_bundle", "written bundle"),
-    "leaves written": ("daskls.graph.gather", "write_leaves", "written bundle"),
-    "centers written": ("daskls.graph.neighborhoods", "write_bundle", "written bundle"),
-    "search": ("daskls.graph.cover", "find_nearest", "search"),
-    "large": ("daskls.graph.sampling", "fit_large", "search"),
-    "draws written": ("daskls.graph.balls", "write_part", "part"),
-    "nearest written": ("daskls.graph.enrich", "write_part", "part"),
-    "round written": ("daskls.graph.joint", "write_states", "round"),
-    "sample written": ("daskls.graph.sampling", "write_bundle", "written bundle"),
+    "cell": ("daskls.methods.cells.train", "fit_cell", "cell"),
+    "bundle written": ("daskls.methods.cells.train", "write_bundle", "written bundle"),
+    "leaves written": ("daskls.run.gather", "write_leaves", "written bundle"),
+    "centers written": ("daskls.methods.neighborhoods.train", "write_bundle", "written bundle"),
+    "search": ("daskls.methods.neighborhoods.cover", "find_nearest", "search"),
+    "large": ("daskls.methods.sampling.train", "fit_large", "search"),
+    "draws written": ("daskls.methods.sampling.balls", "write_part", "part"),
+    "nearest written": ("daskls.methods.sampling.enrich", "write_part", "part"),
+    "round written": ("daskls.methods.landmarks.solve", "write_states", "round"),
+    "sample written": ("daskls.methods.sampling.train", "write_bundle", "written bundle"),
 }
 
 

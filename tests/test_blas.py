@@ -15,8 +15,8 @@ import threadpoolctl
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from daskls.errors import DasklsError
-from daskls.graph import blas
-from daskls.graph.blas import one_blas_thread, undisturbed
+from daskls.run import blas
+from daskls.run.blas import one_blas_thread, undisturbed
 
 ALL = tuple(digests.PARAMS)
 SCRIPT = Path(digests.__file__)

@@ -20,8 +20,8 @@ from daskls.cli.fit import format_error
 from daskls.cli.inputs import parse_class_weight
 from daskls.cli.score import measure
 from daskls.datasets import make_checkerboard, write
-from daskls.graph.confusion import Confusion, count_block
 from daskls.records import CellReport
+from daskls.run.confusion import Confusion, count_block
 from daskls.store.dataset import DatasetWriter
 
 N_ROWS = 1200

@@ -3,11 +3,12 @@ import pytest
 from peaks import SLACK, peak_of
 
 from daskls import memory
-from daskls.graph import predict, regroup
 from daskls.kernels import decision, gram, route
 from daskls.memory import TaskSizes, assign_nbytes, cell_nbytes, leaf_nbytes, model_nbytes
+from daskls.methods import predict
 from daskls.partition.grow import grow_tree
 from daskls.records import CellReport, Forest, SolverSpec
+from daskls.run import regroup
 from daskls.solvers import pairs
 from daskls.solvers.cell import fit_cell
 from daskls.store.exchange import Exchange

@@ -22,20 +22,20 @@ X, Y = checkers(400)
 
 # Modules that only training needs; `load` and `predict` leave them on disk.
 TRAINERS = {
-    "daskls.graph.balls",
-    "daskls.graph.begin",
-    "daskls.graph.enrich",
-    "daskls.graph.fit",
-    "daskls.graph.fit_sampling",
-    "daskls.graph.lazy",
-    "daskls.graph.neighborhoods",
-    "daskls.graph.regroup",
-    "daskls.graph.sample",
-    "daskls.graph.sampling",
-    "daskls.graph.search",
-    "daskls.graph.search_radii",
-    "daskls.graph.search_rounds",
-    "daskls.graph.train",
+    "daskls.methods.sampling.balls",
+    "daskls.run.begin",
+    "daskls.methods.sampling.enrich",
+    "daskls.methods.cells.fit",
+    "daskls.methods.sampling.fit",
+    "daskls.methods.neighborhoods.lazy",
+    "daskls.methods.neighborhoods.train",
+    "daskls.run.regroup",
+    "daskls.run.sample",
+    "daskls.methods.sampling.train",
+    "daskls.methods.sampling.search",
+    "daskls.methods.sampling.radii",
+    "daskls.methods.sampling.rounds",
+    "daskls.methods.cells.train",
     "daskls.kernels.hinge",
     "daskls.partition.grow",
     "daskls.solvers.cell",
@@ -59,7 +59,7 @@ FIT_ALONE = """
 import json, sys
 import numpy as np
 import daskls
-from daskls.graph.held import available_nbytes
+from daskls.run.held import available_nbytes
 X = np.load(sys.argv[1])
 daskls.VoronoiSVC(cell_size=100, C=10.0, gamma=20.0, cv=2).fit(X, X[:, 0] > 0.5).predict(X)
 loaded = sorted(sys.modules)
@@ -146,8 +146,9 @@ def test_a_model_on_a_sample_is_answered_without_its_trainer(tmp_path, rows):
 def test_the_trainers_are_modules():
     # A renamed module would make the test above pass whatever is loaded.
     fit = (
-        "import json, sys; import daskls.graph.fit_neighbors, daskls.graph.lazy, daskls.graph.fit; "
-        "import daskls.graph.fit_sampling; "
+        "import json, sys; import daskls.methods.neighborhoods.fit; "
+        "import daskls.methods.neighborhoods.lazy, daskls.methods.cells.fit; "
+        "import daskls.methods.sampling.fit; "
         "print(json.dumps(sorted(sys.modules)))"
     )
     assert set(run_python(fit)) >= TRAINERS

@@ -97,8 +97,8 @@ def open_client(where: Where) -> Iterator[Any]:
         with dask.config.set(scheduler="threads"):
             yield None
         return
-    from daskls.graph.client import connect, start_cluster
-    from daskls.graph.resources import check_limit
+    from daskls.run.client import connect, start_cluster
+    from daskls.run.resources import check_limit
 
     if where.scheduler is not None:
         with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:

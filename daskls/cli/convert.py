@@ -76,7 +76,7 @@ def _check_dtype(dtype: str | None) -> None:
 def rows_progress(stage: str, *, show: bool) -> Iterator[Callable[[int, int | None], None] | None]:
     """Yield a function of (rows done, all rows) that draws a bar; None if not shown."""
     from daskls.estimators.console import progress_bars
-    from daskls.graph.progress import Progress
+    from daskls.run.progress import Progress
 
     with progress_bars(show=show) as listen:
         if listen is None:

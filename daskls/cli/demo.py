@@ -187,7 +187,7 @@ def _fit(
 def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> Any:
     """Return the confusion matrix on the test rows."""
     from daskls.estimators.console import progress_bars
-    from daskls.graph.confusion import count_confusion
+    from daskls.run.confusion import count_confusion
     from daskls.store.dataset import open_dataset
 
     with progress_bars(show=show) as listen:

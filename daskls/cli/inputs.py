@@ -49,7 +49,7 @@ def check_store(path: str) -> None:
     ------
     StoreError
     """
-    from daskls.graph.identity import check_free
+    from daskls.run.identity import check_free
     from daskls.store.files import local_path
 
     check_free(local_path(path, what="model"))

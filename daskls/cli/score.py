@@ -10,7 +10,7 @@ from daskls.cli.inputs import check_exists, expand, open_data
 from daskls.cli.tables import format_number, format_share, print_pairs, print_table
 
 if TYPE_CHECKING:
-    from daskls.graph.confusion import Confusion
+    from daskls.run.confusion import Confusion
 
 __all__ = ["measure", "score"]
 
@@ -33,7 +33,7 @@ def score(
     where.check()
     import daskls
     from daskls.estimators.console import progress_bars
-    from daskls.graph.confusion import count_confusion
+    from daskls.run.confusion import count_confusion
 
     estimator = daskls.load(model)
     with cluster.open_client(where) as client, progress_bars(show=not quiet) as listen:

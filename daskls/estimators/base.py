@@ -26,15 +26,15 @@ from daskls.estimators.inputs import (
     open_column_of,
 )
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
-from daskls.graph.client import current_client
-from daskls.graph.compute import compute
-from daskls.graph.identity import FitRequest
-from daskls.graph.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
-from daskls.graph.probe import shared_with_workers
-from daskls.graph.repair import dropping_damage
-from daskls.graph.rows import find_labels, open_blocks, open_rows, open_whole
-from daskls.graph.scan import name_codes
+from daskls.methods.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
 from daskls.records import FloatArray
+from daskls.run.client import current_client
+from daskls.run.compute import compute
+from daskls.run.identity import FitRequest
+from daskls.run.probe import shared_with_workers
+from daskls.run.repair import dropping_damage
+from daskls.run.rows import find_labels, open_blocks, open_rows, open_whole
+from daskls.run.scan import name_codes
 from daskls.store.files import local_path
 from daskls.store.lock import own_store
 from daskls.store.reader import ModelReader, open_model

@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, draw_seed, saved_params
-from daskls.graph.identity import FitRequest
 from daskls.records import SolverSpec
+from daskls.run.identity import FitRequest
 
 __all__ = ["Candidates", "CellClassifier"]
 
@@ -79,7 +79,7 @@ class CellClassifier(LocalClassifier):
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.fit import run_fit
+        from daskls.methods.cells.fit import run_fit
 
         self._validate_params()
         request = self._request()

@@ -14,7 +14,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from daskls.graph.progress import Progress
+from daskls.run.progress import Progress
 
 __all__ = ["progress_bars"]
 

@@ -19,10 +19,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.columns import check_columns
-from daskls.graph.labels import check_label_kind, first_bad_label, label_error
-from daskls.graph.rows import open_column
-from daskls.graph.values import check_unmasked
 from daskls.records import LARGEST, SMALLEST, FloatArray
+from daskls.run.labels import check_label_kind, first_bad_label, label_error
+from daskls.run.rows import open_column
+from daskls.run.values import check_unmasked
 
 __all__ = [
     "candidates",

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, draw_seed, saved_params
-from daskls.graph.identity import FitRequest
 from daskls.records import FloatArray, LandmarkSpec, SolverSpec
+from daskls.run.identity import FitRequest
 from daskls.store.layout import Root
 
 __all__ = ["LandmarkSVC"]
@@ -175,8 +175,8 @@ class LandmarkSVC(LocalClassifier):
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.fit_joint import run_joint_fit
-        from daskls.graph.joint_choice import MOST_CLUSTERS, count_clusters
+        from daskls.methods.landmarks.choice import MOST_CLUSTERS, count_clusters
+        from daskls.methods.landmarks.fit import run_joint_fit
 
         self._validate_params()
         method, spec = self._method(), self._solver()

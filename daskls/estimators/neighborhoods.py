@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, draw_seed, flat, saved_params
-from daskls.graph.identity import FitRequest
 from daskls.plan import CELL_ROWS
 from daskls.records import NeighborSpec, SolverSpec
+from daskls.run.identity import FitRequest
 
 __all__ = ["SVM_CONSTRAINTS", "NeighborhoodClassifier", "counts"]
 
@@ -98,7 +98,7 @@ class NeighborhoodClassifier(LocalClassifier):
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.fit_neighbors import run_neighbor_fit
+        from daskls.methods.neighborhoods.fit import run_neighbor_fit
 
         self._validate_params()
         neighbors, spec = self._neighbors(), self._solver()

@@ -20,10 +20,10 @@ from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
 )
-from daskls.graph.compute import compute
-from daskls.graph.rows import open_rows
-from daskls.graph.values import check_unmasked
 from daskls.records import FloatArray
+from daskls.run.compute import compute
+from daskls.run.rows import open_rows
+from daskls.run.values import check_unmasked
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 
 __all__ = ["FalkNoiseFilter", "KNNSVMNoiseFilter"]
@@ -71,7 +71,7 @@ class NoiseFilter(SharesClient):
         DataError, MemoryPlanError, StoreError : as the classifier's `fit`
         """
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.noise import agree_array, agree_lazily
+        from daskls.methods.neighborhoods.noise import agree_array, agree_lazily
 
         self._validate_params()
         self.model_ = self._classifier().fit(X, y)

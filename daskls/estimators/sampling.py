@@ -15,9 +15,9 @@ from daskls.errors import NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import draw_seed, saved_params
 from daskls.estimators.neighborhoods import COMMON_CONSTRAINTS, SVM_CONSTRAINTS, svm_spec
-from daskls.graph.identity import FitRequest
 from daskls.plan import CELL_ROWS
 from daskls.records import SamplingSpec, SolverSpec
+from daskls.run.identity import FitRequest
 
 __all__ = ["LocalSamplingSVC", "NeighborSamplingSVC"]
 
@@ -106,7 +106,7 @@ class SampledClassifier(LocalClassifier):
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.graph.fit_sampling import run_sampling_fit
+        from daskls.methods.sampling.fit import run_sampling_fit
 
         self._validate_params()
         sampling = self._sampling()

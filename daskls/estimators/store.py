@@ -9,7 +9,7 @@ from pathlib import Path
 import dask
 
 from daskls.errors import StoreError
-from daskls.graph.identity import check_free
+from daskls.run.identity import check_free
 from daskls.store.files import disk_errors, local_path, replace_folder
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError, StoreError
-from daskls.graph.scores import model_scores
-from daskls.graph.views import find_views
+from daskls.methods.scores import model_scores
+from daskls.methods.views import find_views
 from daskls.neighbors.search import find_nearest
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (

@@ -10,8 +10,9 @@ import zarr
 
 import daskls
 from daskls.estimators import base
-from daskls.graph import gather, predict, rows
+from daskls.methods import predict
 from daskls.plan import bundles
+from daskls.run import gather, rows
 
 # Fields of a report that tell how a fit went, and not what came of it.
 NOT_BITS = ("seconds", "n_read")

@@ -4,7 +4,7 @@ import pytest
 from distributed import Client
 from support import start_cluster
 
-from daskls.graph import rows
+from daskls.run import rows
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,11 @@ from daskls import (
     StoreError,
     VoronoiSVC,
 )
-from daskls.graph import begin, predict
+from daskls.methods import predict
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources, bundles
 from daskls.records import CellReport, SolverSpec
+from daskls.run import begin
 from daskls.solvers.cell import fit_cell
 
 N = 900

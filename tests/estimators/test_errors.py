@@ -15,8 +15,9 @@ from support import MIB, Calls, checkers, edit_attributes, small_svc
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
 from daskls.datasets import convert
-from daskls.graph import begin, train
+from daskls.methods.cells import train
 from daskls.plan import Resources
+from daskls.run import begin
 from daskls.store import models as bundle_store
 
 N = 300

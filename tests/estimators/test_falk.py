@@ -11,9 +11,11 @@ from support import checkers
 
 import daskls
 from daskls import FalkSVC, MemoryPlanError, ParameterError, StoreError
-from daskls.graph import begin, fit_neighbors, gather, neighborhoods
-from daskls.graph.scores import model_scores
+from daskls.methods.neighborhoods import fit as fit_neighbors
+from daskls.methods.neighborhoods import train as neighborhoods
+from daskls.methods.scores import model_scores
 from daskls.plan import Resources, bundles
+from daskls.run import begin, gather
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 

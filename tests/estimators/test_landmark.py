@@ -31,9 +31,12 @@ from daskls import (
     ParameterError,
     StoreError,
 )
-from daskls.graph import begin, fit_joint, joint, predict
-from daskls.graph.gather import folds_of
+from daskls.methods import predict
+from daskls.methods.landmarks import fit as fit_joint
+from daskls.methods.landmarks import solve as joint
 from daskls.plan import Resources, plan_sample
+from daskls.run import begin
+from daskls.run.gather import folds_of
 
 N = 700
 QUERIES = np.random.default_rng(7).random((300, 2))

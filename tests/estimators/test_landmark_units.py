@@ -12,7 +12,7 @@ from support import checkers
 
 from daskls import GridEdgeWarning, LandmarkSVC
 from daskls.datasets import load_real
-from daskls.graph.joint_choice import count_clusters, pick_cost
+from daskls.methods.landmarks.choice import count_clusters, pick_cost
 
 N = 1200
 TRAIN = slice(0, 800)

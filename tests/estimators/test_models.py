@@ -21,7 +21,8 @@ from support import Calls, assert_same_model, checkers, model_bits, path_of, sma
 import daskls
 from daskls import StoreError
 from daskls.estimators import store as estimator_store
-from daskls.graph import begin, train
+from daskls.methods.cells import train
+from daskls.run import begin
 
 N = 500
 X, Y = checkers(N)

@@ -13,7 +13,8 @@ from zarr.storage import _local
 
 from daskls import MemoryPlanError, RandomChunkSVC
 from daskls.estimators import base
-from daskls.graph import predict, rows
+from daskls.methods import predict
+from daskls.run import rows
 
 N = 600
 X, Y = checkers(N)

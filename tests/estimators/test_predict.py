@@ -8,7 +8,7 @@ import zarr
 from support import Calls, CountingScheduler, checkers, small_svc
 
 from daskls import DataError, StoreError
-from daskls.graph import predict
+from daskls.methods import predict
 
 N = 600
 X, Y = checkers(N, seed=1)

@@ -9,9 +9,10 @@ from distributed import Client
 from support import MIB, assert_same_model, checkers, model_bits, n_bundles, path_of, small_svc
 from threadpoolctl import threadpool_limits
 
-from daskls.graph import begin, predict
+from daskls.methods import predict
 from daskls.plan import Resources
 from daskls.plan import bundles as plan
+from daskls.run import begin
 from daskls.store.dataset import DatasetWriter
 from daskls.store.layout import Root, read_partition
 from daskls.store.models import finished_bundles

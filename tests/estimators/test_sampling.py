@@ -26,21 +26,16 @@ from daskls import (
     NonConvergenceWarning,
     ParameterError,
 )
-from daskls.graph import (
-    balls,
-    begin,
-    enrich,
-    fit_sampling,
-    gather,
-    predict,
-    sampling,
-    search,
-    search_radii,
-)
-from daskls.graph.search import stalls
 from daskls.kernels import gram
+from daskls.methods import predict
+from daskls.methods.sampling import balls, enrich, search
+from daskls.methods.sampling import fit as fit_sampling
+from daskls.methods.sampling import radii as search_radii
+from daskls.methods.sampling import train as sampling
+from daskls.methods.sampling.search import stalls
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources
+from daskls.run import begin, gather
 from daskls.solvers import large
 from daskls.store.models import finished_bundles
 from daskls.store.parts import kind_path, read_part

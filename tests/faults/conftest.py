@@ -4,8 +4,8 @@ import dask.array as da
 import pytest
 from support import checkers, model_bits, small_svc
 
-from daskls.graph import rows
 from daskls.plan import bundles as plan
+from daskls.run import rows
 
 N = 1200
 

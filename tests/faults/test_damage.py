@@ -18,18 +18,14 @@ from support import Calls, checkers, model_bits, small_svc
 
 import daskls
 from daskls import KNNSVC, DasklsError, KernelKNNClassifier, RandomChunkSVC, StoreError
-from daskls.graph import (
-    balls,
-    begin,
-    enrich,
-    fit_joint,
-    gather,
-    joint,
-    neighborhoods,
-    sampling,
-    train,
-)
-from daskls.graph import search as sampling_search
+from daskls.methods.cells import train
+from daskls.methods.landmarks import fit as fit_joint
+from daskls.methods.landmarks import solve as joint
+from daskls.methods.neighborhoods import train as neighborhoods
+from daskls.methods.sampling import balls, enrich
+from daskls.methods.sampling import search as sampling_search
+from daskls.methods.sampling import train as sampling
+from daskls.run import begin, gather
 from daskls.store import exchange
 from daskls.store.models import bundle_path
 from daskls.store.reader import ModelReader

@@ -16,7 +16,7 @@ import sys
 import dask, dask.array as da
 from support import checkers, install_spies, small_svc
 from daskls.plan import bundles as plan
-from daskls.graph import rows
+from daskls.run import rows
 rows.BLOCK_NBYTES = 1
 plan.N_BUNDLES = 10_000
 plan.MIN_BUNDLE_COST = 0.0
@@ -29,7 +29,7 @@ IMPORTS = "from support import checkers, install_spies, small_svc"
 SAMPLERS = """
 from samplings import small_local, small_near
 from support import checkers, install_spies
-from daskls.graph import search_radii
+from daskls.methods.sampling import radii as search_radii
 search_radii.MIN_BALLS = 1
 """
 
@@ -148,7 +148,7 @@ def test_other_workers_after_a_stop_make_the_same_model(tmp_path, data, undistur
 
 
 def test_spies_stay_out_of_this_process(tmp_path):
-    from daskls.graph import train
+    from daskls.methods.cells import train
 
     before = train.fit_bundle
     undo = install_spies(tmp_path)

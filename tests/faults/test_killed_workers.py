@@ -17,7 +17,10 @@ from support import (
     start_cluster,
 )
 
-from daskls.graph import cover, gather, search, search_radii
+from daskls.methods.neighborhoods import cover
+from daskls.methods.sampling import radii as search_radii
+from daskls.methods.sampling import search
+from daskls.run import gather
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from support import assert_same_model, checkers, memory_nbytes, small_svc, start
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
-from daskls.graph.workers import ask_workers, wait_for_worker
+from daskls.run.workers import ask_workers, wait_for_worker
 
 # Of one wait without progress, where a test waits for the end of it: more than a worker's imports
 # take on a busy machine.

@@ -85,7 +85,7 @@ def test_a_store_removed_while_numpy_input_is_written(tmp_path, monkeypatch):
         remove(tmp_path / "m")
         return save_array(*args)
 
-    monkeypatch.setattr("daskls.graph.rows.save_array", removed)
+    monkeypatch.setattr("daskls.run.rows.save_array", removed)
     with pytest.raises(StoreError, match="was removed while fit was writing it"):
         small_svc(store=tmp_path / "m").fit(*checkers(300))
     assert list(tmp_path.iterdir()) == []
@@ -136,7 +136,7 @@ def test_a_model_removed_before_a_prediction(make, data, tmp_path):
 
 
 def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
-    from daskls.graph import predict
+    from daskls.methods import predict
 
     small_svc(store=tmp_path / "m").fit(*data)
     model = daskls.load(tmp_path / "m")
@@ -162,7 +162,7 @@ def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("at", [1, 4, 10])
 def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
-    from daskls.graph import predict
+    from daskls.methods import predict
 
     model = small_svc().fit(*data)
     X = da.from_array(checkers(500, seed=1)[0], (50, 2))

@@ -12,7 +12,8 @@ from zarr.storage import _local
 
 import daskls
 from daskls import StoreError
-from daskls.graph import regroup, train
+from daskls.methods.cells import train
+from daskls.run import regroup
 from daskls.store import flat, groups, packs
 
 

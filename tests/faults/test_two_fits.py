@@ -20,8 +20,9 @@ from support import assert_same_model, checkers, install_spies, read_log, small_
 
 import daskls
 from daskls import StoreError
-from daskls.graph import blocks, train
-from daskls.graph.probe import shared_with_workers
+from daskls.methods.cells import train
+from daskls.run import blocks
+from daskls.run.probe import shared_with_workers
 from daskls.store import layout
 from daskls.store.lock import OWNER
 
@@ -30,7 +31,8 @@ RUN = """
 import os, sys
 import dask, dask.array as da
 from support import checkers, small_svc
-from daskls.graph import rows, train
+from daskls.run import rows
+from daskls.methods.cells import train
 from daskls.plan import bundles as plan
 rows.BLOCK_NBYTES = 1
 plan.N_BUNDLES = 10_000
@@ -126,7 +128,7 @@ def test_of_two_threads_one_fits(data, undisturbed, tmp_path, monkeypatch):
 def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, monkeypatch):
     for error in (ZeroDivisionError, KeyboardInterrupt):
         with monkeypatch.context() as patch:
-            patch.setattr("daskls.graph.fit.train_bundles", partial(fail, error))
+            patch.setattr("daskls.methods.cells.fit.train_bundles", partial(fail, error))
             with pytest.raises(error):
                 small_svc(store=tmp_path / "m").fit(*data)
         assert not (tmp_path / "m" / OWNER).exists()

@@ -7,9 +7,9 @@ import pytest
 from landmarks import small_landmarks
 from peaks import SLACK, peak_of
 
-from daskls.graph import fit_joint
-from daskls.graph.joint import JointJob, Round, solve_group
 from daskls.memory import TaskSizes, landmark_nbytes
+from daskls.methods.landmarks import fit as fit_joint
+from daskls.methods.landmarks.solve import JointJob, Round, solve_group
 from daskls.records import SolverSpec
 
 # What tracemalloc does not see: the compiled solver's own matrix and vectors.

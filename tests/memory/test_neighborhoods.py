@@ -9,13 +9,13 @@ import pytest
 from peaks import SLACK, peak_of
 
 from daskls import FalkSVC
-from daskls.graph import gather
-from daskls.graph.gather import RowsHandle
-from daskls.graph.neighborhoods import CenterBundle, NeighborJob, fit_centers
 from daskls.memory import TaskSizes, gather_nbytes, neighborhood_nbytes, search_nbytes
+from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
 from daskls.neighbors.search import find_nearest
 from daskls.plan import CELL_ROWS, bundles
 from daskls.records import NeighborSpec, SolverSpec
+from daskls.run import gather
+from daskls.run.gather import RowsHandle
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 

@@ -20,7 +20,7 @@ from daskls import (
     NeighborSamplingSVC,
     RandomChunkSVC,
 )
-from daskls.graph import rows
+from daskls.run import rows
 
 LIMIT = 512 * MIB
 N_FEATURES = 64

@@ -7,8 +7,11 @@ from peaks import SLACK, peak_of
 from samplings import small_local
 from support import path_of
 
-from daskls.graph import balls, fit_sampling, sampling, search, search_radii
 from daskls.memory import TaskSizes, ball_nbytes, sample_nbytes
+from daskls.methods.sampling import balls, search
+from daskls.methods.sampling import fit as fit_sampling
+from daskls.methods.sampling import radii as search_radii
+from daskls.methods.sampling import train as sampling
 from daskls.plan import CELL_ROWS
 from daskls.records import SolverSpec
 from daskls.store.parts import has_part, kind_path, read_part, remove_parts

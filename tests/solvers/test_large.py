@@ -7,8 +7,8 @@ import pytest
 from sklearn.svm import SVC
 from support import as_bytes, checkers
 
-from daskls.graph.scores import model_scores
 from daskls.kernels.decision import decide_pairs
+from daskls.methods.scores import model_scores
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers import large
 from daskls.solvers.large import fit_large

@@ -1,1 +1,0 @@
-"""Builds every graph: the task functions, and one graph builder a stage."""

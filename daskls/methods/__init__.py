@@ -1,0 +1,1 @@
+"""The methods of the papers: a wing each, and what wings share."""

@@ -1,0 +1,1 @@
+"""Cells: an SVM for every cell of a partition, of space or by chance."""

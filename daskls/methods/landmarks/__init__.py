@@ -1,0 +1,1 @@
+"""Landmarks: one linear SVM on kernel features of landmarks."""

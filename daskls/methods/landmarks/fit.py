@@ -1,0 +1,370 @@
+"""The stages of a fit of L3-SVMs, on whatever is in the store already."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.kernels.frame import Frame, find_frame
+from daskls.kernels.landmarks import mean_square
+from daskls.memory import TaskSizes
+from daskls.methods.cells.fit import FitResult
+from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
+from daskls.methods.landmarks.solve import JointJob, Judged, Round, judge_group, solve_group
+from daskls.partition.points import find_points
+from daskls.plan import check_landmarks, group_open, plan_sample
+from daskls.records import (
+    CellReport,
+    FloatArray,
+    IntArray,
+    LandmarkSpec,
+    LinearModel,
+    VoronoiCells,
+)
+from daskls.run.begin import Beginning, begin_fit, regroup_all, scale_gamma, share_of
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.compute import compute_each
+from daskls.run.identity import FitRequest
+from daskls.run.progress import Progress, StageClock
+from daskls.run.rows import BlockRows
+from daskls.solvers.bias import BiasSearch, Evaluation
+from daskls.solvers.landmarks import draw_landmarks, find_components
+from daskls.solvers.sums import total
+from daskls.store.joint import (
+    drop_phase,
+    drop_states,
+    read_landmarks,
+    read_states,
+    read_stats,
+    write_landmarks,
+    write_linear_index,
+)
+
+__all__ = ["run_joint_fit"]
+
+# Cells are solved in groups of about this many bytes, and in enough of them to keep workers busy.
+# The groups depend on the data alone, so that a round's files suit any number of workers.
+GROUP_NBYTES = 16 << 20
+MIN_GROUPS = 16
+# Of the states' statistics: steps, and rows with alpha > 0.
+STEPS, SUPPORT = 5, 6
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The solutions of a phase's problems.
+
+    Attributes
+    ----------
+    rounds, places : int arrays, shape (p,). The round of each one's best value, and where in it.
+    biases : float64 array, shape (p,)
+    steps : int array, shape (n_cells,). Newton steps of all problems in all rounds.
+    is_open : bool array, shape (p,). Which ended above ``tol``.
+    """
+
+    rounds: IntArray
+    places: IntArray
+    biases: FloatArray
+    steps: IntArray
+    is_open: IntArray
+
+
+def run_joint_fit(
+    method: LandmarkSpec,
+    request: FitRequest,
+    rows: BlockRows,
+    store: Path,
+    client: Any = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> FitResult:
+    """Cluster, choose landmarks, regroup; choose C, then solve the joint problem.
+
+    Parameters
+    ----------
+    method : LandmarkSpec
+    request : FitRequest
+    rows : BlockRows
+    store : Path. The model's folder; made if it does not exist.
+    client : distributed client, or None for the current scheduler
+    on_progress : called from a thread as work advances
+
+    Returns
+    -------
+    result : FitResult
+    """
+    clock = StageClock(on_progress)
+    n_landmarks = method.n_landmarks or rows.n_features
+    n_candidates = _n_candidates(request)
+    check = partial(_check, method, n_landmarks=n_landmarks, n_candidates=n_candidates)
+    begun = begin_fit(request, rows, store, check, clock, client)
+    root = begun.root
+    if root.is_complete:
+        root.remove_leftovers()
+        return FitResult(begun.fingerprint, clock.seconds)
+    frame = find_frame(begun.sample.X)
+    _choose_landmarks(begun, method, frame)
+    cut = partial(_cut, method, frame)
+    cells, exchange, leaf_rows = regroup_all(begun, check, clock, client, cut)
+    assert isinstance(cells, VoronoiCells)
+    spec = request.spec
+    job = JointJob(str(root.path), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
+    groups = _groups(begun, leaf_rows, n_landmarks)
+    _solve(begun, cells, groups, leaf_rows, job, clock, client)
+    root.remove_leftovers()
+    return FitResult(begun.fingerprint, clock.seconds)
+
+
+def _check(method: LandmarkSpec, sizes: TaskSizes, n_rows: int, *args: Any, **options: Any) -> None:
+    """Refuse more landmarks than there are, and what would not fit a task; before a store begins.
+
+    Raises
+    ------
+    ParameterError, MemoryPlanError
+    """
+    most = _most_landmarks(method, n_rows, sizes.n_features)
+    wanted = method.n_landmarks or 1
+    if wanted > most:
+        raise ParameterError(
+            f"n_landmarks={wanted}, but {n_rows} rows of {sizes.n_features} features give at most "
+            f"{most} landmarks with landmarks={method.landmarks!r}; lower it."
+        )
+    check_landmarks(sizes, n_rows, *args, **options)
+
+
+def _most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
+    """Return how many landmarks there may be: drawn rows come from the sample."""
+    cell_size = share_of(n_rows, method.n_cells or count_clusters(n_rows))
+    n_sample = plan_sample(n_rows, n_features, cell_size).n_sample
+    return min(n_sample, n_features) if method.landmarks == "pca" else n_sample
+
+
+def _n_candidates(request: FitRequest) -> int:
+    """Return how many models of two classes a round may solve."""
+    n_costs = len(request.spec.C or COST_SHARES)
+    return n_costs * request.spec.cv if n_costs > 1 else 1
+
+
+def _cut(method: LandmarkSpec, frame: Frame, begun: Beginning) -> VoronoiCells:
+    """Cluster the sample."""
+    n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
+    return find_points(begun.sample.X, frame, n_cells, begun.seed)
+
+
+@undisturbed
+def _choose_landmarks(begun: Beginning, method: LandmarkSpec, frame: Frame) -> None:
+    """Choose the landmarks from the sample and write them, unless they are there."""
+    if read_landmarks(begun.root) is not None:
+        return
+    X = begun.sample.X
+    n_features, n_rows = begun.rows.n_features, begun.scan.n_kept
+    most = _most_landmarks(method, n_rows, n_features)
+    wanted = method.n_landmarks or min(n_features, most)
+    with one_blas_thread():
+        if method.landmarks == "random":
+            landmarks = draw_landmarks(X, frame, wanted, (begun.seed, begun.scan.n_kept, 7))
+        else:
+            landmarks, deviations = find_components(X, frame, wanted)
+            if method.projection == "rbf":
+                # A distance needs a point: that one deviation away from the center.
+                landmarks *= deviations[:, None]
+    gamma = None
+    if method.projection == "rbf":
+        gamma = begun.request.spec.gamma[0] if begun.request.spec.gamma else scale_gamma(begun)
+    write_landmarks(begun.root, landmarks, gamma)
+
+
+def _groups(begun: Beginning, leaf_rows: IntArray, n_landmarks: int) -> list[tuple[int, int]]:
+    """Group neighboring cells of about equal bytes."""
+    n_problems = _n_candidates(begun.request) * len(_positive(begun))
+    row_nbytes = 8 * (n_landmarks + begun.rows.n_features)
+    nbytes = (leaf_rows * row_nbytes + 16 * n_problems * n_landmarks).tolist()
+    limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)
+    return group_open(nbytes, [False] * len(nbytes), limit)
+
+
+def _positive(begun: Beginning) -> list[int]:
+    """Return the class code that counts as +1 in each problem: one, or one a class."""
+    n_classes = len(begun.scan.labels)
+    return [1] if n_classes == 2 else list(range(n_classes))
+
+
+def _solve(
+    begun: Beginning,
+    cells: VoronoiCells,
+    groups: list[tuple[int, int]],
+    leaf_rows: IntArray,
+    job: JointJob,
+    clock: StageClock,
+    client: Any,
+) -> None:
+    """Choose C, train on all rows, write the model."""
+    selected = begun.root.attributes.get("selected") or _choose_cost(
+        begun, cells, groups, job, clock, client
+    )
+    drop_phase(begun.root.path, "select")
+    chosen, errors = selected["C"], np.array(selected["cell_errors"])
+    problems = [(code, chosen, -1, 0.0) for code in _positive(begun)]
+    solved = _search("train", problems, groups, job, clock, client)
+    theta, support = _read_solution(solved, groups, job)
+    root = begun.root
+    found = read_landmarks(root)
+    assert found is not None
+    own = CellReport(0, 0, 0, len(begun.scan.labels), float("nan"), C=chosen)
+    own = replace(
+        own,
+        edge=edge_of(chosen, selected.get("candidates", ())),
+        n_at_limit=selected["n_open"] + int(solved.is_open.sum()),
+        n_trained=selected["n_problems"] + len(problems),
+        seconds=float("nan"),
+    )
+    report = _report(own, leaf_rows, solved, support, errors)
+    write_linear_index(root, LinearModel(cells, *found, theta, solved.biases), report)
+
+
+def _choose_cost(
+    begun: Beginning,
+    cells: VoronoiCells,
+    groups: list[tuple[int, int]],
+    job: JointJob,
+    clock: StageClock,
+    client: Any,
+) -> dict[str, Any]:
+    """Choose C by cross-validation; return and store what was found.
+
+    Where C was given there is nothing to choose, and the cells' errors are NaN.
+    """
+    costs = _costs(begun, cells)
+    n_cells = groups[-1][1] + 1
+    if len(costs) == 1:
+        none = {"cell_errors": [float("nan")] * n_cells, "n_open": 0, "n_problems": 0}
+        return {"C": costs[0], **none}
+    codes, n_folds = _positive(begun), job.n_folds
+    problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
+    solved = _search("select", problems, groups, job, clock, client)
+    shape = len(costs), n_folds, len(codes)
+    arrays = (a.reshape(shape) for a in (solved.rounds, solved.places, solved.biases))
+    judged = Judged("select", *arrays)
+    results = compute_each(judge_group, [(group, judged, job) for group in groups], client)
+    wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
+    given = np.any([result[2] for result in results], axis=0)
+    # The weight of wrong rows, rounded once: equally good candidates tie.
+    errors = [total(wrong[:, cost]) / total(held_out) for cost in range(len(costs))]
+    unsolved = solved.is_open.reshape(shape).any(axis=(1, 2))
+    told = (given.sum(axis=2) > 1).any(axis=1)
+    best = pick_cost(errors, np.asarray(unsolved), told)
+    selected = {
+        "C": costs[best],
+        "candidates": costs,
+        "errors": errors,
+        "cell_errors": (wrong[:, best].sum(axis=1) / held_out.sum(axis=1)).tolist(),
+        "n_open": int(solved.is_open.sum()),
+        "n_problems": len(problems),
+    }
+    begun.root.update(selected=selected)
+    return selected
+
+
+@undisturbed
+def _costs(begun: Beginning, cells: VoronoiCells) -> list[float]:
+    """Return the candidates of C in increasing order: those given, or the method's own."""
+    if begun.request.spec.C is not None:
+        return sorted(begun.request.spec.C)
+    found = read_landmarks(begun.root)
+    assert found is not None
+    with one_blas_thread():
+        norm = mean_square(begun.sample.X, cells.center, *found)
+    # Rows that no landmark sees can be told apart at no C.
+    return [share / (norm or 1.0) for share in COST_SHARES]
+
+
+def _search(
+    phase: str,
+    problems: list[tuple[Any, ...]],
+    groups: list[tuple[int, int]],
+    job: JointJob,
+    clock: StageClock,
+    client: Any,
+) -> Solved:
+    """Search the biases of all problems at once: a round solves all cells for one bias each."""
+    table = np.array(problems, np.float64)
+    searches = [BiasSearch(job.tol) for _ in problems]
+    places: list[dict[int, int]] = [{} for _ in problems]
+    steps = np.zeros(groups[-1][1] + 1, np.int64)
+    number, still = 0, list(range(len(problems)))
+    held: set[int] = set()
+    with clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
+        while still:
+            before = np.array([places[p].get(number - 1, 0) for p in still])
+            table[still, 3] = [searches[p].bias for p in still]
+            now = Round(phase, number, table[still], before)
+            stats = np.concatenate(
+                compute_each(solve_group, [(g, now, job) for g in groups], client)
+            )
+            # Cell by cell in their order: a sum's bits depend on it.
+            sums = stats.sum(axis=0)
+            steps += stats[:, :, STEPS].sum(axis=1).astype(np.int64)
+            for place, p in enumerate(still):
+                places[p][number] = place
+                primal, dual, slope, curvature, cost = sums[place, :5].tolist()
+                searches[p].add(
+                    Evaluation(number, searches[p].bias, primal, dual, slope, curvature, cost)
+                )
+            # The next round begins from this one; a problem may end at its best one so far.
+            held.add(number)
+            needed = {number, *(search.best.round for search in searches)}
+            for old in held - needed:
+                drop_states(Path(job.root), phase, old)
+            held &= needed
+            still = [p for p in still if searches[p].is_open]
+            number += 1
+    best = [search.best for search in searches]
+    return Solved(
+        np.array([e.round for e in best]),
+        np.array([places[p][e.round] for p, e in enumerate(best)]),
+        np.array([e.bias for e in best]),
+        steps,
+        np.array([not search.is_solved for search in searches]),
+    )
+
+
+def _read_solution(
+    solved: Solved, groups: list[tuple[int, int]], job: JointJob
+) -> tuple[FloatArray, IntArray]:
+    """Return theta (q, k, l), and the rows with alpha > 0 of each cell, of all problems."""
+    theta: list[FloatArray] = []
+    support: list[IntArray] = []
+    for group in groups:
+        own: list[FloatArray] = []
+        counts = np.zeros(group[1] - group[0] + 1)
+        for number, place in zip(solved.rounds.tolist(), solved.places.tolist(), strict=True):
+            task = Path(job.root), "train", number, group
+            own.append(read_states(*task).theta[:, place])
+            stats = read_stats(*task)
+            assert stats is not None
+            counts += stats[:, place, SUPPORT]
+        theta.append(np.stack(own))
+        support.append(counts.astype(np.int64))
+    return np.concatenate(theta, axis=1), np.concatenate(support)
+
+
+def _report(
+    own: CellReport, leaf_rows: IntArray, solved: Solved, support: IntArray, errors: FloatArray
+) -> FloatArray:
+    """Return the table of cells; ``own`` has what they share."""
+    rows = [
+        replace(
+            own,
+            cell=cell,
+            leaf=cell,
+            n_rows=int(leaf_rows[cell]),
+            validation_error=float(errors[cell]),
+            n_steps=int(solved.steps[cell]),
+            n_support=int(support[cell]),
+        ).as_tuple()
+        for cell in range(len(leaf_rows))
+    ]
+    return np.array(rows, CellReport.dtype())

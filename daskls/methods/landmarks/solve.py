@@ -1,0 +1,204 @@
+"""Stage 3 of L3-SVMs: solve the cells of a group for given biases, round by round."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.kernels.joint import N_STATS, solve_cell
+from daskls.kernels.landmarks import project_rows
+from daskls.records import FloatArray, IntArray, VoronoiCells
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.gather import folds_of
+from daskls.store.caches import kept
+from daskls.store.exchange import Exchange, Rows
+from daskls.store.joint import (
+    CellStates,
+    read_landmarks,
+    read_states,
+    read_stats,
+    write_states,
+)
+from daskls.store.layout import Root, read_partition, root_stamp
+
+__all__ = ["JointJob", "Judged", "Round", "judge_group", "solve_group"]
+
+# Inner products of a cell's rows are worth their memory while it has at most so many a landmark.
+ROWS_PER_LANDMARK = 2
+
+
+@dataclass(frozen=True)
+class JointJob:
+    """What every task of an L3-SVM needs: handles and parameters."""
+
+    root: str
+    fingerprint: str
+    exchange: Exchange
+    seed: int
+    n_folds: int
+    tol: float
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """The problems of one round.
+
+    Attributes
+    ----------
+    phase : str. Rounds of one search share it.
+    number : int
+    problems : float64 array, shape (p, 4): positive class, C, fold left out or -1, bias
+    before : int array, shape (p,). Where each stood in the round before; unused in the first.
+    """
+
+    phase: str
+    number: int
+    problems: FloatArray
+    before: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Solved problems whose held-out rows are to be counted.
+
+    Attributes
+    ----------
+    phase : str
+    rounds, places : int arrays, shape (n_costs, n_folds, q). Where each one's solution stands.
+    biases : float64 array, shape (n_costs, n_folds, q)
+    """
+
+    phase: str
+    rounds: IntArray
+    places: IntArray
+    biases: FloatArray
+
+
+def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, FloatArray, float | None]:
+    """Return the center of a store's rows, landmarks and gamma; read once a process.
+
+    Raises
+    ------
+    StoreError : when the store was replaced under a running fit
+    """
+    return _load_landmarks(root, fingerprint, root_stamp(root))
+
+
+@kept(maxsize=4)
+def _load_landmarks(
+    root: str, fingerprint: str, stamp: tuple[int, int]
+) -> tuple[FloatArray, FloatArray, float | None]:
+    """Read them; the stamp keeps those of a replaced store from being used again."""
+    opened = Root.open(Path(root))
+    found, group = read_landmarks(opened), opened.find_group("partition")
+    cells = None if group is None else read_partition(group)
+    same = opened.attributes["fingerprint"] == fingerprint
+    if found is None or not isinstance(cells, VoronoiCells) or not same:
+        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
+    return cells.center, *found
+
+
+def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, FloatArray]]:
+    """Yield number from 0, rows, and projected rows of each cell; one in memory at a time."""
+    center, landmarks, gamma = load_landmarks(job.root, job.fingerprint)
+    for cell in range(cells[0], cells[1] + 1):
+        rows = job.exchange.read_leaf(cell)
+        yield cell - cells[0], rows, project_rows(rows.X, center, landmarks, gamma)
+
+
+@undisturbed
+def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> FloatArray:
+    """Solve all problems of a round in some cells; return the statistics.
+
+    A retry after a worker's death finds the file and reads it.
+    Peak memory: `memory.landmark_nbytes`, and the states of the group.
+    """
+    task = Path(job.root), round.phase, round.number, cells
+    done = read_stats(*task)
+    if done is not None:
+        return done
+    start = _start(cells, round, job)
+    stats = np.empty((*start.deltas.shape, N_STATS))
+    with one_blas_thread():
+        for i, rows, M in _read_cells(cells, job):
+            m, n_landmarks = M.shape
+            few = m <= ROWS_PER_LANDMARK * n_landmarks
+            solve_cell(
+                M,
+                M @ M.T if few else np.empty((0, 0)),
+                rows.codes,
+                rows.weights,
+                folds_of(rows.numbers, job.seed, job.n_folds).astype(np.int64),
+                round.problems,
+                start.theta[i],
+                start.deltas[i],
+                job.tol / 2,
+                stats[i],
+            )
+    write_states(*task, start, stats)
+    return stats
+
+
+def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
+    """Return where a round begins: at zero, or where the one before it ended."""
+    n_cells = cells[1] - cells[0] + 1
+    n_problems = len(round.problems)
+    biases = round.problems[:, 3]
+    if round.number == 0:
+        n_landmarks = len(load_landmarks(job.root, job.fingerprint)[1])
+        theta = np.zeros((n_cells, n_problems, n_landmarks))
+        return CellStates(biases, theta, np.ones((n_cells, n_problems)))
+    last = read_states(Path(job.root), round.phase, round.number - 1, cells)
+    moved = np.abs(biases - last.biases[round.before])
+    # Margins have moved as the bias did: a parabola as wide as that holds those that matter.
+    deltas = np.minimum(np.maximum(last.deltas[:, round.before], moved), 1.0)
+    return CellStates(biases, np.ascontiguousarray(last.theta[:, round.before]), deltas)
+
+
+@undisturbed
+def judge_group(
+    cells: tuple[int, int], judged: Judged, job: JointJob
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Count the held-out rows that each candidate gets wrong.
+
+    Returns
+    -------
+    wrong : float64 array, shape (cells, n_costs, n_folds). Their weights, added up.
+    total : float64 array, shape (cells, n_folds). Weights of all held-out rows.
+    given : bool array, shape (n_costs, n_folds, n_classes). Which classes were an answer.
+    """
+    n_cells = cells[1] - cells[0] + 1
+    n_costs, n_folds, n_problems = judged.rounds.shape
+    wrong = np.zeros((n_cells, n_costs, n_folds))
+    total = np.zeros((n_cells, n_folds))
+    given = np.zeros((n_costs, n_folds, max(n_problems, 2)), bool)
+    theta = _collect(cells, judged, job)
+    with one_blas_thread():
+        for i, rows, M in _read_cells(cells, job):
+            folds = folds_of(rows.numbers, job.seed, job.n_folds)
+            for fold in range(n_folds):
+                own = np.flatnonzero(folds == fold)
+                weights, codes = rows.weights[own], rows.codes[own]
+                total[i, fold] = weights.sum()
+                for cost in range(n_costs):
+                    scores = M[own] @ theta[i, cost, fold].T + judged.biases[cost, fold]
+                    several = n_problems > 1
+                    winners = scores.argmax(axis=1) if several else (scores[:, 0] > 0).astype(int)
+                    wrong[i, cost, fold] = weights[winners != codes].sum()
+                    given[cost, fold, winners] = True
+    return wrong, total, given
+
+
+def _collect(cells: tuple[int, int], judged: Judged, job: JointJob) -> FloatArray:
+    """Return the solutions from the rounds they were found in: (cells, costs, folds, q, l)."""
+    theta: FloatArray | None = None
+    for number in np.unique(judged.rounds).tolist():
+        states = read_states(Path(job.root), judged.phase, number, cells)
+        if theta is None:
+            theta = np.empty((len(states.theta), *judged.rounds.shape, states.theta.shape[-1]))
+        own = judged.rounds == number
+        theta[:, own] = states.theta[:, judged.places[own]]
+    assert theta is not None
+    return theta

@@ -1,0 +1,1 @@
+"""Neighborhoods: SVMs on the nearest neighbors of centers or queries."""

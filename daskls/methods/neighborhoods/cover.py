@@ -1,0 +1,128 @@
+"""Stage 4 of FaLK-SVM: the centers, in rounds of searches; kept in the store."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import MemoryPlanError
+from daskls.neighbors.search import find_nearest
+from daskls.partition.cover import Cover, n_ranked_rows, order_rows
+from daskls.records import IntArray, KernelSpec
+from daskls.run.begin import Beginning
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.compute import compute_each
+from daskls.run.gather import RowsHandle
+from daskls.run.progress import StageClock
+from daskls.run.resources import free_nbytes
+from daskls.run.sample import sample_numbers
+from daskls.store.centers import Centers, read_centers, write_centers
+
+__all__ = [
+    "center_order",
+    "check_client",
+    "choose_centers",
+    "run_cover",
+    "search_block",
+    "search_places",
+]
+
+# What the client holds for each row while it decides: its place in the order, its center, the rank
+# and the center's number; and the sort of the order.
+NBYTES_A_ROW = 44
+# A round is searched in so many tasks, each of so many rows at the least.
+N_SEARCHES = 64
+MIN_SEARCHED = 256
+# Places that travel to the client in one round.
+ROUND_PLACES = 1 << 22
+
+
+@undisturbed
+def search_block(places: IntArray, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Any:
+    """Return the places of the nearest rows of the rows at some places, (q, k), nearest first."""
+    reader = handle.open()
+    with one_blas_thread():
+        X = reader.read_places(places).X
+        found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
+    # Half the bytes for the way to the client.
+    return found.places.astype(np.int32) if reader.n_rows < 2**31 else found.places
+
+
+def search_places(
+    places: IntArray,
+    n_neighbors: int,
+    handle: RowsHandle,
+    metric: KernelSpec,
+    client: Any = None,
+) -> IntArray:
+    """Return the lists of the rows at some places, in their order; a task a run of near places."""
+    order = np.argsort(places, kind="stable")
+    parts = np.array_split(order, min(-(-len(places) // MIN_SEARCHED), N_SEARCHES))
+    own = [(places[part], n_neighbors, handle, metric) for part in parts]
+    lists = compute_each(search_block, own, client)
+    found = np.empty((len(places), n_neighbors), lists[0].dtype)
+    for part, own in zip(parts, lists, strict=True):
+        found[part] = own
+    return found
+
+
+def choose_centers(
+    begun: Beginning,
+    handle: RowsHandle,
+    n_assigned: int,
+    metric: KernelSpec,
+    clock: StageClock,
+    client: Any = None,
+) -> Centers:
+    """Return the covering set of centers and every row's center; from the store if it has them."""
+    stored = read_centers(begun.root)
+    if stored is not None:
+        return stored
+    reader = handle.open()
+    check_client(reader.n_rows)
+    numbers = reader.read_numbers()
+    cover = Cover(center_order(begun, numbers, n_assigned), n_assigned)
+    with clock.stage("cover", reader.n_rows, _covered(cover)):
+        run_cover(cover, numbers, handle, metric, client)
+    owner = cover.resolved_owner()
+    return write_centers(begun.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
+
+
+def check_client(n_rows: int) -> None:
+    """Refuse to choose centers of more rows than the client can keep account of.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    needed, free = NBYTES_A_ROW * n_rows, free_nbytes()
+    if needed > free:
+        raise MemoryPlanError(
+            f"Choosing the centers of {n_rows} rows needs {needed >> 20} MiB on the client but "
+            f"{free >> 20} MiB are free; fit on fewer rows, or on a larger machine."
+        )
+
+
+def center_order(begun: Beginning, numbers: IntArray, n_assigned: int) -> IntArray:
+    """Return the places of all rows in the order in which they may become centers."""
+    sample, n_rows = begun.sample.X, len(numbers)
+    sampled = sample_numbers(n_rows, len(sample), begun.seed)
+    return order_rows(numbers, begun.seed, sampled, sample, n_ranked_rows(n_rows, n_assigned))
+
+
+def run_cover(
+    cover: Cover,
+    numbers: IntArray,
+    handle: RowsHandle,
+    metric: KernelSpec,
+    client: Any = None,
+) -> None:
+    """Decide all centers, round by round."""
+    most = max(ROUND_PLACES // cover.n_assigned, 1)
+    while len(places := cover.next_round()[:most]):
+        lists = search_places(places, cover.n_assigned, handle, metric, client)
+        cover.take_round(places, numbers[places], lists)
+
+
+def _covered(cover: Cover) -> Callable[[], int]:
+    return lambda: cover.n_covered

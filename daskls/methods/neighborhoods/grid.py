@@ -1,0 +1,158 @@
+"""Selection by cross-validation of the whole method: every candidate on every fold of all rows.
+
+Folds are drawn by hashed row number. In each fold and for each k the centers are chosen among the
+training rows alone, every candidate is trained around each of them, and judged on the held-out rows
+that its center answers. The searches are shared: that of the held-out rows' nearest training row
+serves all candidates, that of a center's neighbors all C and widths.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.methods.neighborhoods.cover import center_order, check_client, run_cover, search_places
+from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
+from daskls.methods.predict import labels_of
+from daskls.methods.scores import model_scores
+from daskls.neighbors.search import metric_of
+from daskls.partition.cover import Cover
+from daskls.plan import plan_chunk
+from daskls.records import FloatArray, IntArray, NeighborSpec, SolverSpec
+from daskls.run.begin import Beginning
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.compute import compute_each
+from daskls.run.gather import RowsHandle, folds_of
+from daskls.solvers.neighborhood import candidate_models
+from daskls.solvers.sums import total, totals
+from daskls.store.exchange import Rows
+
+__all__ = ["global_errors"]
+
+N_TASKS = 64
+
+
+def global_errors(
+    begun: Beginning,
+    neighbors: NeighborSpec,
+    spec: SolverSpec,
+    handle: RowsHandle,
+    client: Any = None,
+) -> FloatArray:
+    """Return the weighted error of every candidate over all rows, each held out once.
+
+    Returns
+    -------
+    errors : float64 array, shape (n_k, n_gammas, n_costs)
+    """
+    numbers = handle.open().read_numbers()
+    folds = folds_of(numbers, begun.seed, spec.cv)
+    used = [fold for fold in range(spec.cv) if (folds == fold).any()]
+    if len(used) < 2:
+        raise DataError(
+            f"All {len(numbers)} rows fell into one of the {spec.cv} folds, so that nothing can be "
+            'cross-validated; fit on more rows, or without selection="grid".'
+        )
+    check_client(len(numbers))
+    by_fold = [
+        _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client) for fold in used
+    ]
+    judged = totals(np.array(by_fold))
+    errors: FloatArray = judged[..., 0] / judged[..., 1]
+    return errors
+
+
+def _fold_errors(
+    begun: Beginning,
+    neighbors: NeighborSpec,
+    spec: SolverSpec,
+    handle: RowsHandle,
+    numbers: IntArray,
+    folds: IntArray,
+    fold: int,
+    client: Any,
+) -> FloatArray:
+    """Return (wrong weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
+    training = replace(handle, fold=(begun.seed, spec.cv, fold))
+    metric = metric_of(spec)
+    held_out = np.flatnonzero(folds == fold)
+    nearest = search_places(held_out, 1, training, metric, client)[:, 0]
+    n_training = int((folds != fold).sum())
+    found = []
+    for candidate in neighbors.n_neighbors:
+        k = min(candidate, n_training)
+        inner = min(neighbors.inner(candidate), k)
+        order = center_order(begun, numbers, inner)
+        cover = Cover(order[folds[order] != fold], inner, len(numbers))
+        run_cover(cover, numbers, training, metric, client)
+        centers = np.array(cover.centers)
+        of_center = centers[cover.resolved_owner()[nearest]]
+        chunk = plan_chunk(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
+        job = NeighborJob(training, spec, neighbors, k, begun.seed, chunk)
+        found.append(_judge(of_center, held_out, job, len(begun.scan.labels), client))
+    return np.array(found)
+
+
+def _judge(
+    centers: IntArray,
+    held_out: IntArray,
+    job: NeighborJob,
+    n_classes: int,
+    client: Any,
+) -> FloatArray:
+    """Train the candidates around the centers that held-out rows have; add up their errors."""
+    order = np.argsort(centers, kind="stable")
+    places, starts = np.unique(centers[order], return_index=True)
+    queries = np.split(held_out[order], starts[1:])
+    parts = np.array_split(np.arange(len(places)), min(N_TASKS, len(places)))
+    tasks = [(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
+    # Added up center by center: how tasks share them depends on the slots.
+    return totals(np.concatenate(compute_each(judge_centers, tasks, client)))
+
+
+@undisturbed
+def judge_centers(
+    places: IntArray, queries: list[IntArray], job: NeighborJob, n_classes: int
+) -> FloatArray:
+    """Return (wrong weight, weight) of each candidate on the rows that each center answers.
+
+    Shape (n_centers, n_gammas, n_costs, 2).
+    """
+    reader = job.handle.open()
+    n_gammas = job.spec.n_gammas
+    if job.neighbors.percentiles is not None:
+        n_gammas = len(job.neighbors.percentiles)
+    counted = np.zeros((len(places), n_gammas, job.spec.n_costs, 2))
+    number = 0
+    with one_blas_thread():
+        for found, rows in gather_neighborhoods(reader, places, job):
+            for i in range(len(rows.X)):
+                asked = reader.read_places(queries[number])
+                own = Rows(rows.X[i], rows.codes[i], rows.weights[i], rows.numbers[i])
+                seed = (job.seed, int(found.numbers[i, 0]), 8)
+                own_counts = _judge_center(own, asked, job, n_classes, seed)
+                counted[number] = own_counts.reshape(counted.shape[1:])
+                number += 1
+    return counted
+
+
+def _judge_center(
+    rows: Rows, asked: Rows, job: NeighborJob, n_classes: int, seed: tuple[int, ...]
+) -> FloatArray:
+    """Return (wrong weight, weight) of one center's candidates, (n_candidates, 2)."""
+    models = candidate_models(
+        rows.X,
+        rows.codes,
+        rows.weights,
+        job.spec,
+        job.neighbors.percentiles,
+        seed,
+        at_origin=job.spec.kernel == "poly",
+    )
+    weight = total(asked.weights)
+    found = []
+    for model in models:
+        labels = labels_of(model_scores(model, asked.X, n_classes), np.arange(n_classes))
+        found.append((total(asked.weights[labels != asked.codes]), weight))
+    return np.array(found)

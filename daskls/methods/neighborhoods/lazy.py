@@ -1,0 +1,83 @@
+"""Answers of the lazy methods: the neighbors of each query vote, or train an SVM around it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from daskls.methods.scores import model_scores
+from daskls.methods.views import home_order
+from daskls.neighbors.search import find_nearest, metric_of
+from daskls.plan import chunk_size
+from daskls.records import CellReport, FloatArray, IntArray, LocalModel
+from daskls.solvers.neighborhood import fit_neighborhood
+from daskls.store.exchange import Rows
+from daskls.store.leaves import open_leaves
+from daskls.store.reader import ModelReader
+
+__all__ = ["score_lazily"]
+
+
+def score_lazily(reader: ModelReader, X: FloatArray) -> FloatArray:
+    """Return the scores of rows: (m,) for two classes, (m, k) for more."""
+    n_classes = len(reader.meta["classes"]["values"])
+    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    score = _votes if reader.method["name"] == "knn" else _svm_scores
+    for queries, rows in _neighborhoods(reader, X):
+        scores[queries] = score(reader, X[queries], rows, n_classes)
+    return scores
+
+
+def _neighborhoods(reader: ModelReader, X: FloatArray) -> Iterator[tuple[IntArray, Rows]]:
+    """Yield queries that are near each other, and the rows of their neighbors by row number."""
+    leaves = open_leaves(str(reader.path), reader.fingerprint)
+    k = min(int(reader.method["n_neighbors"][0]), leaves.n_rows)
+    size = chunk_size(k, X.shape[1]) if len(X) else 1
+    order = home_order(X, leaves.regions)
+    metric = metric_of(reader.spec)
+    for start in range(0, len(X), size):
+        queries = order[start : start + size]
+        found = find_nearest(X[queries], k, leaves.regions, leaves.read_leaf, metric)
+        # Equal sets of neighbors then give equal models, bit for bit, whatever the query.
+        by_number = np.argsort(found.numbers, axis=1)
+        yield queries, leaves.read_places(np.take_along_axis(found.places, by_number, axis=1))
+
+
+def _votes(reader: ModelReader, X: FloatArray, rows: Rows, n_classes: int) -> FloatArray:
+    """Return the share of each class in the neighbors' weight; of two classes their difference."""
+    votes = np.zeros((len(X), n_classes))
+    everyone = np.broadcast_to(np.arange(len(X))[:, None], rows.codes.shape)
+    np.add.at(votes, (everyone, rows.codes), rows.weights)
+    votes /= votes.sum(axis=1, keepdims=True)
+    return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
+
+
+def _svm_scores(reader: ModelReader, X: FloatArray, rows: Rows, n_classes: int) -> FloatArray:
+    """Return what the SVM of each query's neighborhood answers it."""
+    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    # Queries with the same neighbors share a model.
+    models: dict[bytes, LocalModel] = {}
+    for i in range(len(X)):
+        key = rows.numbers[i].tobytes()
+        if key not in models:
+            models[key] = _fit(reader, rows, i)
+        scores[i] = model_scores(models[key], X[i : i + 1], n_classes)[0]
+    return scores
+
+
+def _fit(reader: ModelReader, rows: Rows, i: int) -> LocalModel:
+    """Train the SVM of one neighborhood."""
+    spec = replace(reader.spec, search="full")
+    percentiles = reader.method["percentiles"]
+    k = rows.codes.shape[1]
+    return fit_neighborhood(
+        rows.X[i],
+        rows.codes[i],
+        rows.weights[i],
+        k,
+        spec,
+        None if percentiles is None else tuple(percentiles),
+        CellReport(0, 0, 0, 0, 0.0),
+        (int(reader.meta["seed"]), int(rows.numbers[i, 0]), 6),
+        at_origin=spec.kernel == "poly",
+    )

@@ -1,0 +1,148 @@
+"""How far each training row's label agrees with the models around it: mislabeled rows stand out."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from daskls.methods.predict import labels_of, score_rows
+from daskls.methods.views import home_order
+from daskls.neighbors.search import find_nearest, metric_of
+from daskls.plan import chunk_size
+from daskls.records import FloatArray, IntArray
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blocks import block_start
+from daskls.run.resources import find_slots
+from daskls.solvers.neighborhood import label_probability
+from daskls.store.leaves import open_leaves
+from daskls.store.reader import ModelReader, open_model
+from daskls.store.temporary import ModelHandle
+
+__all__ = ["agree_array", "agree_lazily"]
+
+# Rows of an array in memory that one thread judges at a time.
+SLAB_ROWS = 960
+
+
+def agreement(reader: ModelReader, X: FloatArray, codes: IntArray, first: int) -> FloatArray:
+    """Return how probable each training row's label is, float64 (m,).
+
+    Parameters
+    ----------
+    reader : ModelReader. Of a model of these rows: FaLK-SVM, whose answers agree (1) or not (0);
+        or kNNSVM, whose neighbors without the row itself give a probability.
+    X : array (m, d). Training rows.
+    codes : int array (m,). Their labels' codes.
+    first : int. The global number of the first row.
+    """
+    if reader.method["name"] == "falk":
+        n_classes = len(reader.meta["classes"]["values"])
+        agrees = labels_of(score_rows(reader, X), np.arange(n_classes)) == codes
+        answer: FloatArray = agrees.astype(np.float64)
+        return answer
+    return _leave_one_out(reader, X, codes, first)
+
+
+@undisturbed
+def _leave_one_out(reader: ModelReader, X: FloatArray, codes: IntArray, first: int) -> FloatArray:
+    """Return the probability of each label by the row's nearest rows, the row itself left out."""
+    leaves = open_leaves(str(reader.path), reader.fingerprint)
+    k = min(int(reader.method["n_neighbors"][0]), leaves.n_rows - 1)
+    metric = metric_of(reader.spec)
+    size = chunk_size(k, X.shape[1])
+    order = home_order(X, leaves.regions)
+    answer = np.empty(len(X))
+    seed = int(reader.meta["seed"])
+    with one_blas_thread():
+        for start in range(0, len(X), size):
+            queries = order[start : start + size]
+            found = find_nearest(X[queries], k + 1, leaves.regions, leaves.read_leaf, metric)
+            places = _without(found.numbers, found.places, first + queries)
+            rows = leaves.read_places(places)
+            for i, query in enumerate(queries.tolist()):
+                answer[query] = label_probability(
+                    rows.X[i],
+                    rows.codes[i],
+                    X[query],
+                    int(codes[query]),
+                    reader.spec,
+                    (seed, first + query, 7),
+                    at_origin=reader.spec.kernel == "poly",
+                )
+    return answer
+
+
+def _without(numbers: IntArray, places: IntArray, own: IntArray) -> IntArray:
+    """Return the places without that of a row's own number, or without the last, (m, k)."""
+    drop = numbers == own[:, None]
+    # Among more equal rows than neighbors a row may not be in its own list.
+    drop[~drop.any(axis=1), -1] = True
+    kept: IntArray = places[~drop].reshape(len(places), -1)
+    return kept
+
+
+def codes_of(y: FloatArray, classes: FloatArray, names: FloatArray | None) -> IntArray:
+    """Return the codes of labels; ``names`` are those of a data set whose y holds codes."""
+    labels = y if names is None else names[y]
+    # Classes that somebody has written may come in any order.
+    order = np.argsort(classes, kind="stable")
+    codes: IntArray = order[np.searchsorted(classes[order], labels)]
+    return codes
+
+
+def agree_block(
+    X: FloatArray,
+    y: FloatArray,
+    *,
+    handle: ModelHandle,
+    classes: FloatArray,
+    names: FloatArray | None,
+    block_info: Any = None,
+) -> FloatArray:
+    """Judge one block of training rows."""
+    codes = codes_of(y[:, 0], classes, names)
+    with handle.in_use():
+        reader = open_model(handle.path, handle.fingerprint)
+        return agreement(reader, X, codes, block_start(block_info)[1])
+
+
+def agree_lazily(
+    X: da.Array, y: da.Array, handle: ModelHandle, classes: FloatArray, names: FloatArray | None
+) -> da.Array:
+    """Return the probability of each row's label as a lazy array (n,), in X's chunks.
+
+    Parameters
+    ----------
+    X : Dask array (n, d), one block of columns
+    y : Dask array (n, 1), the same blocks of rows
+    handle : ModelHandle
+    classes : labels of the model, in order
+    names : labels of the codes in y, or None where y holds the labels
+    """
+    return da.map_blocks(
+        agree_block,
+        X,
+        y,
+        handle=handle,
+        classes=classes,
+        names=names,
+        drop_axis=1,
+        dtype=np.float64,
+        meta=np.empty(0),
+    )
+
+
+def agree_array(
+    X: FloatArray, y: FloatArray, handle: ModelHandle, classes: FloatArray
+) -> FloatArray:
+    """Return the probability of each label of rows in memory, on this machine's threads."""
+    codes = codes_of(y, classes, None)
+
+    def judge(start: int) -> FloatArray:
+        rows = slice(start, start + SLAB_ROWS)
+        return agreement(reader, X[rows], codes[rows], start)
+
+    with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
+        reader = open_model(handle.path, handle.fingerprint)
+        return np.concatenate(list(threads.map(judge, range(0, len(X), SLAB_ROWS))))

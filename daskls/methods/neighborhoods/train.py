@@ -1,0 +1,142 @@
+"""Stage 5 of FaLK-SVM: train the neighborhoods of the centers of one bundle."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.neighbors.search import Neighbors, find_nearest, metric_of
+from daskls.records import (
+    BundleReport,
+    CellReport,
+    FloatArray,
+    IntArray,
+    LocalModel,
+    NeighborSpec,
+    SolverSpec,
+)
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.compute import run_each
+from daskls.run.gather import RowsHandle
+from daskls.solvers.neighborhood import fit_neighborhood, grid_errors
+from daskls.store.exchange import Rows
+from daskls.store.leaves import LeafReader
+from daskls.store.models import finished_bundles, write_bundle
+
+__all__ = [
+    "CenterBundle",
+    "NeighborJob",
+    "fit_centers",
+    "judge_row",
+    "train_centers",
+]
+
+
+@dataclass(frozen=True)
+class CenterBundle:
+    """Centers that one task trains: ``places`` of those numbered first .. last."""
+
+    first: int
+    last: int
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NeighborJob:
+    """What every task on neighborhoods needs: a handle and the parameters that were chosen.
+
+    ``chunk`` neighborhoods are gathered at once.
+    """
+
+    handle: RowsHandle
+    spec: SolverSpec
+    neighbors: NeighborSpec
+    n_neighbors: int
+    seed: int
+    chunk: int
+
+
+def gather_neighborhoods(
+    reader: LeafReader, places: IntArray, job: NeighborJob
+) -> Iterator[tuple[Neighbors, Rows]]:
+    """Yield the neighbors of some rows, and the neighbors' rows, chunk by chunk."""
+    metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
+    for start in range(0, len(places), job.chunk):
+        X = reader.read_places(places[start : start + job.chunk]).X
+        found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
+        yield found, reader.read_places(found.places)
+
+
+@undisturbed
+def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
+    """Train the neighborhood of every center of one bundle; write the models, return counts only.
+
+    A retry after a worker's death finds the bundle and returns None.
+    """
+    root = Path(job.handle.path)
+    if (bundle.first, bundle.last) in finished_bundles(root):
+        return None
+    reader = job.handle.open()
+    places = np.array(bundle.places, np.int64)
+    with one_blas_thread():
+        models = list(_fit_all(bundle, places, reader, job))
+    leaves = reader.leaf_of(places)
+    return write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
+
+
+def _fit_all(
+    bundle: CenterBundle, places: IntArray, reader: LeafReader, job: NeighborJob
+) -> Iterator[LocalModel]:
+    """Yield the model of each center; one neighborhood's matrices in memory at a time."""
+    number = bundle.first
+    leaves = reader.leaf_of(places)
+    for found, rows in gather_neighborhoods(reader, places, job):
+        for i in range(len(rows.X)):
+            leaf = int(leaves[number - bundle.first])
+            report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(found.n_leaves_read[i]))
+            yield fit_neighborhood(
+                rows.X[i],
+                rows.codes[i],
+                rows.weights[i],
+                job.neighbors.inner(job.n_neighbors),
+                job.spec,
+                job.neighbors.percentiles,
+                report,
+                # The center's own row names it: the number of a center depends on all others.
+                (job.seed, int(found.numbers[i, 0]), 3),
+                at_origin=job.spec.kernel == "poly",
+            )
+            number += 1
+
+
+def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = None) -> None:
+    """Train all bundles."""
+    run_each(fit_centers, bundles, job, client)
+
+
+@undisturbed
+def judge_row(place: int, job: NeighborJob) -> FloatArray:
+    """Return the k'-internal errors around one row, as of `grid_errors`, for every k.
+
+    Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.
+    """
+    reader = job.handle.open()
+    with one_blas_thread():
+        found, rows = next(gather_neighborhoods(reader, np.array([place]), job))
+        return np.stack(
+            [
+                grid_errors(
+                    rows.X[0, :k],
+                    rows.codes[0, :k],
+                    rows.weights[0, :k],
+                    job.neighbors.inner(k),
+                    job.spec,
+                    job.neighbors.percentiles,
+                    (job.seed, int(found.numbers[0, 0]), k, 4),
+                    at_origin=job.spec.kernel == "poly",
+                )
+                for k in job.neighbors.n_neighbors
+            ]
+        )

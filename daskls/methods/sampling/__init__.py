@@ -1,0 +1,1 @@
+"""Sampling: small SVMs on balls around points where classes meet."""

@@ -1,0 +1,219 @@
+"""Steps (iii) and (iv) of local sampling: the radius of each support row, rows of the balls."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskls.errors import MemoryPlanError
+from daskls.memory import WAITING_PAIRS
+from daskls.methods.sampling.train import SUPPORT, SamplingJob, as_arrays, join_rows
+from daskls.methods.views import home_order, one_leaf
+from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
+from daskls.neighbors.search import find_nearest
+from daskls.partition.subsamples import ball_keys
+from daskls.records import FloatArray, IntArray, LeafRows
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.resources import free_nbytes
+from daskls.store.parts import has_part, read_part, read_rows, write_part
+
+__all__ = [
+    "BallJob",
+    "Pairs",
+    "ball_quotas",
+    "draw_balls",
+    "draws_of",
+    "join_support",
+    "measure_radii",
+    "merge_draws",
+    "positive_radii",
+]
+
+# Kinds of parts: all support rows of the subsamples, their radii.
+INITIAL, RADII = "initial", "radii"
+# What a drawn row holds on the client while it is joined to others.
+DRAW_NBYTES = 72
+
+
+@undisturbed
+def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
+    """Write the support rows of all subsamples together, those near the same leaf side by side."""
+    if has_part(job.root, INITIAL, 0, 0):
+        return
+    rows = join_rows([read_rows(job.root, SUPPORT, *tile) for tile in tiles])
+    places = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
+    # By number first: which subsample comes when depends on the workers.
+    by_number = np.argsort(rows.numbers)
+    with one_blas_thread():
+        order = by_number[home_order(rows.X[by_number], job.handle.open().regions)]
+    joined = {**as_arrays(rows.take(order)), "places": np.concatenate(places)[order]}
+    write_part(job.root, INITIAL, 0, 0, joined)
+
+
+@undisturbed
+def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> FloatArray:
+    """Return the distance of some support rows to their k-th nearest among all of them."""
+    rows = read_rows(job.root, INITIAL, 0, 0)
+    with one_blas_thread():
+        leaf, region, _ = one_leaf(rows.X, rows.numbers)
+        # A row is at distance 0 of itself: the one after its k nearest is the k-th other.
+        found = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
+    radii: FloatArray = np.sqrt(found.distances[:, n_neighbors])
+    return radii
+
+
+def positive_radii(radii: FloatArray) -> FloatArray:
+    """Return the radii with the smallest positive one in the place of 0.
+
+    If all are 0 they stay: every ball is then its center's copies.
+
+    >>> positive_radii(np.array([0.0, 3.0, 2.0])).tolist()
+    [2.0, 3.0, 2.0]
+    """
+    positive = radii[radii > 0]
+    return np.where(radii > 0, radii, positive.min()) if len(positive) else radii
+
+
+def ball_quotas(radii: FloatArray, n_others: int) -> IntArray:
+    """Return how many rows each ball may give: a share of all, inverse to its own radius.
+
+    >>> ball_quotas(np.array([1.0, 1.0, 2.0]), 100).tolist()
+    [40, 40, 20]
+    """
+    inverse = 1.0 / radii if radii.all() else np.ones(len(radii))
+    # The exact sum is that of any order; a share that should be whole may fall just short of it.
+    quotas: IntArray = np.floor(inverse / math.fsum(inverse) * n_others + 1e-9).astype(np.int64)
+    return quotas
+
+
+@dataclass(frozen=True)
+class BallJob:
+    """What the drawing of one step needs: its number, its radius_scale, the radius of all balls.
+
+    A task may keep ``most`` pairs of a ball and a row.
+    """
+
+    own: SamplingJob
+    step: int
+    scale: float
+    radius: float
+    most: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Rows in balls: which ball, the key it draws the row by, the row's number and place."""
+
+    balls: IntArray
+    keys: IntArray
+    numbers: IntArray
+    places: IntArray
+
+    def __len__(self) -> int:
+        return len(self.balls)
+
+    def take(self, which: IntArray) -> "Pairs":
+        """Return some of the pairs."""
+        return Pairs(self.balls[which], self.keys[which], self.numbers[which], self.places[which])
+
+
+def join_pairs(parts: Sequence[Pairs], quotas: IntArray) -> Pairs:
+    """Return the pairs that no smaller key displaces: of each ball as many as its quota."""
+    names = ("balls", "keys", "numbers", "places")
+    kinds = (np.int64, np.uint64, np.int64, np.int64)
+    joined = Pairs(
+        *(
+            np.concatenate([np.empty(0, kind), *(getattr(p, name) for p in parts)])
+            for name, kind in zip(names, kinds, strict=True)
+        )
+    )
+    return joined.take(keep_smallest(joined.balls, joined.keys, quotas))
+
+
+def draws_of(step: int) -> str:
+    """Return the kind of the parts that hold a step's draws."""
+    return f"balls-{step:03d}"
+
+
+def draw_balls(part: tuple[int, int], job: BallJob) -> None:
+    """Write number and place of every row that some of the balls draw, those of smallest keys.
+
+    Leaves that none of them reaches are not read. A retry finds the part and returns.
+
+    Raises
+    ------
+    MemoryPlanError : when one ball draws more rows than a task holds
+    """
+    own, kind = job.own, draws_of(job.step)
+    if has_part(own.root, kind, *part):
+        return
+    which = slice(part[0], part[1] + 1)
+    reader = own.handle.open()
+    support = read_rows(own.root, INITIAL, 0, 0)
+    radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
+    quotas = ball_quotas(radii, own.draws.n_others)[which]
+    centers, numbers = support.X[which].astype(np.float64), support.numbers[which]
+    del support
+    kept = [join_pairs([], quotas)]
+    n_waiting = 0
+    for leaf in range(reader.n_leaves):
+        balls = near_balls(centers, job.radius, reader.regions, leaf)
+        balls = balls[quotas[balls] > 0]
+        if not len(balls):
+            continue
+        rows = _others(reader.read_leaf(leaf), own)
+        for of_ball, row in find_inside(centers, job.radius, balls, rows):
+            keys = ball_keys(rows.numbers[row], numbers[of_ball], own.draws.seed)
+            kept.append(Pairs(of_ball, keys, rows.numbers[row], rows.places[row]))
+            n_waiting += len(row)
+            # No fewer than are kept, or most of the time would go into sorting these again.
+            if n_waiting > max(WAITING_PAIRS, len(kept[0])):
+                kept, n_waiting = [join_pairs(kept, quotas)], 0
+                _check_kept(kept[0], job)
+    pairs = join_pairs(kept, quotas)
+    _check_kept(pairs, job)
+    drawn, first = np.unique(pairs.numbers, return_index=True)
+    write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.places[first]})
+
+
+def _check_kept(pairs: Pairs, job: BallJob) -> None:
+    """Refuse more pairs than a task holds: several balls were given to one within the limit."""
+    if len(pairs) > job.most:
+        raise MemoryPlanError(
+            f"One ball draws {len(pairs)} rows or more, but a task may hold {job.most} of them; "
+            f"give radius_scale below {job.scale:g}, or give each worker more memory or fewer "
+            "threads."
+        )
+
+
+def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
+    """Return the rows of a leaf that are in no subsample and do not validate."""
+    return leaf.only(job.draws.shuffled(leaf.numbers) >= job.draws.n_reserved)
+
+
+def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[IntArray, IntArray]:
+    """Return numbers and places of the sample: the support rows and all that the balls draw.
+
+    Both are in the order of numbers.
+
+    Raises
+    ------
+    MemoryPlanError : when the client cannot hold what the balls draw
+    """
+    names = ("numbers", "places")
+    root = job.own.root
+    parts = [read_part(root, INITIAL, 0, 0, names)]
+    n_rows = len(parts[0]["numbers"])
+    for tile in tiles:
+        parts.append(read_part(root, draws_of(job.step), *tile, names))
+        n_rows += len(parts[-1]["numbers"])
+        needed, free = DRAW_NBYTES * n_rows, free_nbytes()
+        if needed > free:
+            raise MemoryPlanError(
+                f"Merging what balls draw, {n_rows} rows so far, needs {needed >> 20} MiB "
+                f"on the client but {free >> 20} MiB are free; give radius_scale below "
+                f"{job.scale:g}, or lower sample_fraction."
+            )
+    numbers, first = np.unique(np.concatenate([p["numbers"] for p in parts]), return_index=True)
+    return numbers, np.concatenate([p["places"] for p in parts])[first]

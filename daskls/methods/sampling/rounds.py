@@ -1,0 +1,51 @@
+"""Procedure CGLQ: round after round an SVM on what is near the support rows of the one before."""
+
+from daskls.methods.sampling.enrich import EnrichJob, merge_round, nearest_of, search_support
+from daskls.methods.sampling.search import Search, Step, errors_of, stalls
+from daskls.methods.sampling.train import SAMPLES, read_drawn
+from daskls.plan import SEARCHED_ROWS
+from daskls.records import IntArray
+from daskls.store.parts import has_part, read_part
+
+__all__ = ["RoundSearch"]
+
+# The relative fall of the error that a round needs. A second chance gains less than it takes: on
+# ijcnn1 errors 2 % smaller for a quarter more time, on three smaller sets the same ones.
+LEAST_FALL = 0.01
+
+
+class RoundSearch(Search):
+    """The rounds: each needs the model of the one before."""
+
+    n_rounds = 10
+
+    def steps(self) -> list[Step]:
+        """Train on a subsample, then round after round on what is near its support rows."""
+        steps: list[Step] = []
+        with self.clock.stage("search", self.n_rounds + 1, self.count_steps):
+            for number in range(self.n_rounds + 1):
+                if not has_part(self.root, SAMPLES, number, number):
+                    self.write_sample(number, *self._sample_round(number, steps))
+                found = read_part(self.root, SAMPLES, number, number, ("numbers",))
+                steps.append(self.train(number, number, len(found["numbers"]), "lower n_neighbors"))
+                if not (number or steps[0].report.n_support):
+                    # Another number: the model of the subsample alone has this one.
+                    return [self.constant(1, 0)]
+                if stalls(errors_of(steps), 1, LEAST_FALL):
+                    break
+        return steps
+
+    def _sample_round(self, number: int, steps: list[Step]) -> tuple[IntArray, IntArray]:
+        """Return numbers and places of the rows that a round trains on."""
+        draws = self.job.draws
+        if number == 0:
+            rows, _, places = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
+            return rows.numbers, places
+        k = min(self.sampling.n_neighbors, draws.n_rows - draws.n_validation - 1)
+        before, n_support = steps[-1].number, steps[-1].report.n_support
+        job = EnrichJob(self.job, before, k)
+        kind = nearest_of(before)
+        limit = min(self.share_of(n_support), SEARCHED_ROWS)
+        self.run(search_support, kind, [1] * n_support, job, limit)
+        tiles = self.tiles(kind, n_support)
+        return merge_round(before, tiles, self.drawn, self.job)

@@ -1,0 +1,222 @@
+"""What the searches for a sample share: rows drawn by number, a model a step, what is reported."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.methods.sampling.train import (
+    DRAWN,
+    SAMPLES,
+    SamplingJob,
+    TrainJob,
+    draw_rows,
+    fit_constant,
+    fit_sample,
+)
+from daskls.partition.subsamples import plan_draws, sampling_sizes
+from daskls.plan import cache_nbytes, check_trained, group_open
+from daskls.records import CellReport, IntArray, SamplingSpec
+from daskls.run.begin import Beginning, resolved_spec
+from daskls.run.compute import compute_each, run_each
+from daskls.run.gather import rows_handle
+from daskls.run.progress import StageClock
+from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
+from daskls.store.parts import kind_path, read_part, write_part
+
+__all__ = ["Search", "Step", "errors_of", "stalls"]
+
+# What a stage does is cut into so many tasks, whatever slots there are: workers may join.
+N_TASKS = 32
+
+
+@dataclass(frozen=True)
+class Step:
+    """One model that was tried: its number, beta or the round, and what its training reports."""
+
+    number: int
+    value: float
+    report: CellReport
+
+
+class Search:
+    """The stages after the rows are gathered: each does what the store does not hold yet.
+
+    Attributes
+    ----------
+    n_rounds : int. Rounds that each may ask for as many further rows as a subsample has.
+    """
+
+    n_rounds = 0
+
+    def __init__(
+        self, begun: Beginning, sampling: SamplingSpec, clock: StageClock, client: Any
+    ) -> None:
+        self.begun, self.sampling, self.clock, self.client = begun, sampling, clock, client
+        self.root = begun.root.path
+        n_rows, n_classes = begun.scan.n_kept, len(begun.scan.labels)
+        self.fraction, n_subsamples = sampling_sizes(sampling, n_rows, n_classes)
+        draws = plan_draws(n_rows, self.fraction, n_subsamples, begun.seed)
+        self.job = SamplingJob(
+            rows_handle(begun),
+            draws,
+            resolved_spec(begun),
+            n_classes,
+            cache_nbytes(begun.sizes, draws.subsample_rows, begun.resources),
+            self.n_rounds * draws.subsample_rows,
+        )
+        self.reader = self.job.handle.open()
+
+    def draw(self) -> None:
+        """Write the rows of subsamples and validation."""
+        n, rows = self.reader.n_leaves, np.diff(self.reader.first_places)
+        with self.clock.stage("draw", n, self.count(DRAWN)):
+            self.run(draw_rows, DRAWN, rows.tolist(), self.job)
+        self.drawn = self.tiles(DRAWN, n)
+
+    def steps(self) -> list[Step]:
+        """Train one model after the other, until they are no better."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        task: Callable[..., Any],
+        kind: str,
+        costs: Sequence[float],
+        job: Any,
+        limit: float | None = None,
+    ) -> None:
+        """Run a task on groups of items, one a cost, that no part on disk holds.
+
+        A group costs no more than ``limit``; None: what one task takes on.
+        """
+        done = done_mask(self.root, len(costs), kind_path(kind))
+        limit = self.share_of(sum(costs)) if limit is None else limit
+        run_each(task, group_open(costs, done, limit), job, self.client)
+
+    def share_of(self, cost: float) -> float:
+        """Return what one task takes on of a cost."""
+        return math.ceil(cost / N_TASKS)
+
+    def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
+        """Return the parts of a kind that hold n items, in order."""
+        return tuple(find_tiles(self.root, n, kind_path(kind)))
+
+    def count(self, kind: str) -> Callable[[], int]:
+        """Return a function that counts what the parts of a kind hold."""
+        return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
+
+    def check(self, n_rows: int, what: str, remedy: str) -> None:
+        """Refuse to train one SVM on more rows than a task holds.
+
+        Raises
+        ------
+        MemoryPlanError : with the remedy
+        """
+        check_trained(self.begun.sizes, n_rows, self.begun.resources, what=what, remedy=remedy)
+
+    def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
+        """Run one task of which the client needs no more than a small answer."""
+        return compute_each(task, [args], self.client)[0]
+
+    def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
+        """Train on the sample of a step, unless its model is there; return what it reports.
+
+        Raises
+        ------
+        MemoryPlanError : a task would not hold the sample; the remedy is one of two
+        """
+        remedy += f", or lower sample_fraction below {self.fraction:g}"
+        self.check(n_rows, f"The sample of step {number}", remedy)
+        cache = cache_nbytes(self.begun.sizes, n_rows, self.begun.resources)
+        job = TrainJob(replace(self.job, cache_nbytes=cache), self.drawn)
+        self.compute_small(fit_sample, number, job)
+        return self._reported(number, value)
+
+    def _reported(self, number: int, value: float) -> Step:
+        """Return what the training of a step wrote."""
+        table = BundleModels(self.root, number, number, self.job.spec).report()
+        return Step(number, value, CellReport(*table[0].item()))
+
+    def constant(self, number: int, value: float) -> Step:
+        """Answer one class everywhere, where subsamples of two classes hold equal rows only.
+
+        Raises
+        ------
+        DataError : no subsample has two classes, and there are rows that differ
+        """
+        if not (self._has_equal_rows() or self._has_mixed_subsample()):
+            self._refuse_one_class()
+        self.compute_small(fit_constant, number, TrainJob(self.job, self.drawn))
+        return self._reported(number, value)
+
+    def _has_equal_rows(self) -> bool:
+        """Whether all rows there are equal each other."""
+        regions = self.reader.regions
+        filled = np.isfinite(regions.r_max)
+        low, high = regions.low[filled].min(axis=0), regions.high[filled].max(axis=0)
+        return bool((low == high).all())
+
+    def _has_mixed_subsample(self) -> bool:
+        """Whether some subsample holds two classes."""
+        draws = self.job.draws
+        first = np.full(draws.n_subsamples, self.job.n_classes)
+        last = np.full(draws.n_subsamples, -1)
+        for tile in self.drawn:
+            found = read_part(self.root, DRAWN, *tile, ("order", "codes"))
+            sampled = found["order"] < draws.n_sampled
+            subsample = found["order"][sampled] // draws.subsample_rows
+            np.minimum.at(first, subsample, found["codes"][sampled])
+            np.maximum.at(last, subsample, found["codes"][sampled])
+        return bool((first < last).any())
+
+    def _refuse_one_class(self) -> None:
+        """Say that every subsample is of one class, and what gives others.
+
+        Raises
+        ------
+        DataError
+        """
+        draws, fraction = self.job.draws, self.fraction
+        which = f"The subsample of {draws.subsample_rows} rows has"
+        remedies: list[str] = []
+        if draws.n_subsamples > 1:
+            which = (
+                f"Each of the n_subsamples={draws.n_subsamples} subsamples of "
+                f"{draws.subsample_rows} rows has"
+            )
+            remedies.append("lower n_subsamples")
+        # With a number of subsamples that follows from the fraction, they would only be more.
+        grows = draws.n_subsamples == 1 or self.sampling.n_subsamples is not None
+        if grows and int(fraction * draws.n_rows) < draws.n_rows - draws.n_validation:
+            remedies.append(f"raise sample_fraction above {fraction:g}")
+        if remedies:
+            remedies = [f"{' or '.join(remedies)}: a subsample then has more rows"]
+        remedies.append("set another random_state, which draws other rows")
+        advice = "; or ".join(remedies)
+        raise DataError(
+            f"{which} rows of one class only, so there are no support rows to start from. "
+            f"{advice[0].upper()}{advice[1:]}; or fit on more rows of the smaller classes."
+        )
+
+    def count_steps(self) -> int:
+        """Return the number of models on disk."""
+        return len(finished_bundles(self.root))
+
+    def write_sample(self, step: int, numbers: IntArray, places: IntArray) -> None:
+        """Write which rows a step trains on, and where they stand in the store."""
+        write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "places": places})
+
+
+def errors_of(steps: list[Step]) -> list[float]:
+    """Return the validation errors of steps."""
+    return [step.report.validation_error for step in steps]
+
+
+def stalls(errors: Sequence[float], patience: int, least: float = 0.0) -> bool:
+    """Whether the last ``patience`` errors are no smaller than all before, by a share of these."""
+    before, last = errors[:-patience], errors[-patience:]
+    return bool(before) and min(last) >= min(before) * (1.0 - least)

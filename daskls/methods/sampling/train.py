@@ -1,0 +1,247 @@
+"""Rows drawn by hashed numbers, an SVM on each subsample, and the SVM of a chosen sample."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from daskls.methods.predict import labels_of, slab_rows
+from daskls.methods.scores import model_scores
+from daskls.partition.subsamples import Draws
+from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.gather import RowsHandle
+from daskls.solvers.large import fit_large
+from daskls.store.exchange import Rows
+from daskls.store.leaves import LeafReader
+from daskls.store.models import finished_bundles, write_bundle
+from daskls.store.parts import ROW_ARRAYS, has_part, read_part, read_rows, write_part
+
+__all__ = [
+    "DRAWN",
+    "KEPT",
+    "SAMPLES",
+    "SUPPORT",
+    "SamplingJob",
+    "TrainJob",
+    "as_arrays",
+    "draw_rows",
+    "fit_constant",
+    "fit_sample",
+    "fit_subsamples",
+    "join_rows",
+    "read_drawn",
+    "read_further",
+]
+
+# Kinds of parts: rows drawn by number, support rows of subsamples, samples to train on, support
+# rows of samples.
+DRAWN, SUPPORT, SAMPLES, KEPT = "drawn", "support", "samples", "kept"
+FURTHER = ("further_order", "further_numbers", "further_places")
+
+
+@dataclass(frozen=True)
+class SamplingJob:
+    """What every task of a fit on samples needs: a handle and the parameters.
+
+    ``n_further`` rows, of the places after those of subsamples and validation, are noted too.
+    """
+
+    handle: RowsHandle
+    draws: Draws
+    spec: SolverSpec
+    n_classes: int
+    cache_nbytes: int
+    n_further: int = 0
+
+    @property
+    def root(self) -> Path:
+        """The model's folder."""
+        return Path(self.handle.path)
+
+
+def as_arrays(rows: Rows) -> dict[str, FloatArray]:
+    """Return rows as the arrays of a part."""
+    return {name: getattr(rows, name) for name in ROW_ARRAYS}
+
+
+def read_places(reader: LeafReader, places: IntArray) -> Rows:
+    """Return the rows at some places, of which there may be none."""
+    if len(places):
+        return reader.read_places(places)
+    # One row is read for the dtypes.
+    return reader.read_places(np.zeros(1, np.int64)).take(np.empty(0, np.int64))
+
+
+def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
+    """Write the rows of some leaves that subsamples or validation draw; note the further ones.
+
+    A retry after a worker's death finds the part and returns.
+    """
+    if has_part(job.root, DRAWN, *leaves):
+        return
+    reader = job.handle.open()
+    orders, numbers, places = [], [], []
+    most = job.draws.n_reserved + job.n_further
+    for leaf in range(leaves[0], leaves[1] + 1):
+        rows = reader.read_leaf(leaf)
+        order = job.draws.shuffled(rows.numbers)
+        drawn = order < most
+        orders.append(order[drawn])
+        numbers.append(rows.numbers[drawn])
+        places.append(rows.places[drawn])
+    order, place = np.concatenate(orders), np.concatenate(places)
+    reserved = order < job.draws.n_reserved
+    further = order[~reserved], np.concatenate(numbers)[~reserved], place[~reserved]
+    write_part(
+        job.root,
+        DRAWN,
+        *leaves,
+        {
+            "order": order[reserved],
+            "places": place[reserved],
+            **as_arrays(read_places(reader, place[reserved])),
+            **dict(zip(FURTHER, further, strict=True)),
+        },
+    )
+
+
+def read_drawn(
+    job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
+) -> tuple[Rows, IntArray, IntArray]:
+    """Return the rows that a range of the permutation draws, in the order of their numbers.
+
+    Returns
+    -------
+    rows : Rows
+    order : int64 array. Their places in the permutation.
+    places : int64 array. Where they stand in the store.
+    """
+    parts: list[Rows] = []
+    orders, places = [], []
+    for tile in tiles:
+        found = read_part(job.root, DRAWN, *tile, ("order", "places"))
+        wanted = (found["order"] >= start) & (found["order"] < stop)
+        parts.append(read_rows(job.root, DRAWN, *tile).take(np.flatnonzero(wanted)))
+        orders.append(found["order"][wanted])
+        places.append(found["places"][wanted])
+    rows = join_rows(parts)
+    by_number = np.argsort(rows.numbers)
+    return (
+        rows.take(by_number),
+        np.concatenate(orders)[by_number],
+        np.concatenate(places)[by_number],
+    )
+
+
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of all parts, one part after the other."""
+    return Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in ROW_ARRAYS))
+
+
+def read_further(
+    job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
+) -> tuple[IntArray, IntArray]:
+    """Return numbers and places of the further rows start .. stop - 1 of the permutation."""
+    numbers, places = [], []
+    first = job.draws.n_reserved
+    for tile in tiles:
+        order, number, place = read_part(job.root, DRAWN, *tile, FURTHER).values()
+        wanted = (order >= first + start) & (order < first + stop)
+        numbers.append(number[wanted])
+        places.append(place[wanted])
+    return np.concatenate(numbers), np.concatenate(places)
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """What training needs beside: which parts hold the drawn rows."""
+
+    own: SamplingJob
+    tiles: tuple[tuple[int, int], ...]
+
+
+@undisturbed
+def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
+    """Train some of the subsamples, one after the other; write their support rows.
+
+    One of a single class has none. A retry after a worker's death finds the part and returns.
+    """
+    own, size = job.own, job.own.draws.subsample_rows
+    if has_part(own.root, SUPPORT, *which):
+        return
+    rows, order, places = read_drawn(own, job.tiles, which[0] * size, (which[1] + 1) * size)
+    support = []
+    with one_blas_thread():
+        for number in range(which[0], which[1] + 1):
+            members = np.flatnonzero(order // size == number)
+            _, kept = _fit(rows.take(members), own, CellReport(0, 0, 0, 0, 0.0))
+            support.append(members[kept])
+    kept = np.concatenate(support)
+    write_part(own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "places": places[kept]})
+
+
+def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, IntArray]:
+    return fit_large(rows.X, rows.codes, rows.weights, job.spec, report, job.cache_nbytes)
+
+
+@undisturbed
+def fit_sample(step: int, job: TrainJob) -> None:
+    """Train the SVM of a step's sample and judge it; write the model, and its support rows.
+
+    The sample's part holds places in the order of row numbers. A retry finds the model.
+    """
+    own = job.own
+    if (step, step) in finished_bundles(own.root):
+        return
+    found = read_part(own.root, SAMPLES, step, step, ("places",))
+    with one_blas_thread():
+        rows = own.handle.open().read_places(found["places"])
+        model, support = _fit(rows, own, CellReport(0, 0, 0, 0, 0.0))
+        kept = rows.take(support)
+        del rows
+        error = _validation_error(model, job)
+    places = found["places"][support]
+    # First, as the model is the marker of both.
+    write_part(own.root, KEPT, step, step, {**as_arrays(kept), "places": places})
+    report = replace(model.report, validation_error=error)
+    write_bundle(own.root, step, step, [replace(model, report=report)], {})
+
+
+@undisturbed
+def fit_constant(step: int, job: TrainJob) -> None:
+    """Write the model that answers everywhere the class of the largest weight, of all rows.
+
+    A retry finds the model.
+    """
+    own = job.own
+    if (step, step) in finished_bundles(own.root):
+        return
+    reader = own.handle.open()
+    totals = np.zeros(own.n_classes)
+    for start, stop in pairwise(reader.first_places.tolist()):
+        rows = read_places(reader, np.arange(start, stop))
+        totals += np.bincount(rows.codes, rows.weights, own.n_classes)
+    codes = np.flatnonzero(totals)
+    # Equal rows, one of each class: nothing is learned but which class weighs the most.
+    X = np.repeat(reader.read_places(np.zeros(1, np.int64)).X, len(codes), axis=0)
+    with one_blas_thread():
+        model, _ = _fit(Rows(X, codes, totals[codes], codes), own, CellReport(0, 0, 0, 0, 0.0))
+        error = _validation_error(model, job)
+    report = replace(model.report, n_rows=own.draws.n_rows, validation_error=error)
+    write_bundle(own.root, step, step, [replace(model, report=report)], {})
+
+
+def _validation_error(model: LocalModel, job: TrainJob) -> float:
+    """Return the weight of the validation rows that a model gets wrong, relative to all of it."""
+    own = job.own
+    rows, _, _ = read_drawn(own, job.tiles, own.draws.n_sampled, own.draws.n_reserved)
+    wrong = np.empty(len(rows.X), np.bool_)
+    size = slab_rows(len(model.rows))
+    for start in range(0, len(wrong), size):
+        slab = slice(start, start + size)
+        scores = model_scores(model, rows.X[slab], own.n_classes)
+        wrong[slab] = labels_of(scores, np.arange(own.n_classes)) != rows.codes[slab]
+    return float(np.average(wrong, weights=rows.weights))

@@ -1,0 +1,1 @@
+"""Runs work over rows: blocks, scan, sample, regroup, gather, progress. Knows no method."""

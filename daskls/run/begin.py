@@ -1,0 +1,309 @@
+"""What every fit begins with: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
+
+import hashlib
+import shutil
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import ParameterError, StoreError
+from daskls.memory import TaskSizes
+from daskls.partition.grow import grow_tree
+from daskls.plan import Resources, SamplePlan, check_sample, plan_sample
+from daskls.records import (
+    LARGEST,
+    SMALLEST,
+    FloatArray,
+    Forest,
+    IntArray,
+    Partition,
+    SolverSpec,
+)
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.identity import FitRequest, find_seed, open_root
+from daskls.run.progress import StageClock
+from daskls.run.regroup import regroup_rows
+from daskls.run.repair import repair
+from daskls.run.resources import find_resources, free_nbytes
+from daskls.run.rows import BlockRows
+from daskls.run.sample import Sample, sample_rows
+from daskls.run.scan import LabelScan, name_classes, scan_labels
+from daskls.store.exchange import Exchange
+from daskls.store.layout import Root, read_partition, write_partition
+
+__all__ = [
+    "Beginning",
+    "begin_fit",
+    "grow_trunks",
+    "regroup_all",
+    "resolved_spec",
+    "scale_gamma",
+    "share_of",
+]
+
+# Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
+# MemoryPlanError where a task would not fit.
+Check = Callable[..., None]
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """What stage 1 found and decided."""
+
+    request: FitRequest
+    rows: BlockRows
+    scan: LabelScan
+    resources: Resources
+    sizes: TaskSizes
+    sampling: SamplePlan
+    sample: Sample
+    seed: int
+    class_weight: FloatArray
+    root: Root
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the fit among all fits."""
+        return str(self.root.attributes["fingerprint"])
+
+
+def begin_fit(
+    request: FitRequest,
+    rows: BlockRows,
+    store: Path,
+    check: Check,
+    clock: StageClock,
+    client: Any = None,
+) -> Beginning:
+    """Scan the labels, refuse what would not fit, draw the sample, open the store.
+
+    Parameters
+    ----------
+    request : FitRequest
+    rows : BlockRows
+    store : Path. The model's folder; made if it does not exist.
+    check : function that raises MemoryPlanError
+    clock : StageClock
+    client : distributed client, or None for the current scheduler
+    """
+    resources = find_resources(client)
+    scan = scan_labels(rows, client)
+    if request.n_folds is not None:
+        _check_folds(request.n_folds, scan.counts)
+    if request.count_cells is not None:
+        n_cells = request.count_cells(scan.n_kept)
+        request = replace(request, cell_size=share_of(scan.n_kept, n_cells))
+    sizes = TaskSizes(
+        rows.n_features,
+        rows.X.dtype.itemsize,
+        len(scan.labels),
+        request.cell_size,
+        request.spec,
+        n_block_copies=2 if rows.weights is None else 3,
+        source_nbytes=rows.source_nbytes,
+        unpack_nbytes=rows.unpack_nbytes,
+    )
+    class_weight = _class_weight(request, rows, scan)
+    _check_costs(request.spec, scan, class_weight)
+    sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
+    check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
+    leaf_bound = min(sampling.leaf_rows, scan.n_kept)
+    check(sizes, scan.n_kept, leaf_bound, rows.block_rows, resources, at="expected")
+    seed = find_seed(request, store)
+    with clock.stage("sample", rows.n_blocks, None):
+        sample = sample_rows(rows, scan, sampling.n_sample, seed, client)
+    root = open_root(request, rows, scan, seed, sample.checksum, store)
+    repair(root, client)
+    return Beginning(
+        request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
+    )
+
+
+def share_of(n_rows: int, n_cells: int) -> int:
+    """Return the mean number of rows of cells, rounded up; cells of less than two train nothing."""
+    return max(-(-n_rows // n_cells), 2)
+
+
+def regroup_all(
+    begun: Beginning,
+    check: Check,
+    clock: StageClock,
+    client: Any = None,
+    cut: Callable[[Beginning], Partition] | None = None,
+    n_copies: int = 0,
+) -> tuple[Partition, Exchange, IntArray]:
+    """Cut space and write every row to its leaf, as far as the store does not hold them yet.
+
+    Parameters
+    ----------
+    begun : Beginning
+    check : function that raises MemoryPlanError
+    clock : StageClock
+    client : distributed client, or None for the current scheduler
+    cut : function that returns what rows are regrouped by; None: trees grown on the sample
+    n_copies : int. How many times the rows are written beside the exchange.
+
+    Returns
+    -------
+    partition : Partition. Its leaves are those of the exchange.
+    exchange : Exchange
+    leaf_rows : int array. Rows of each leaf.
+    """
+    rows, scan = begun.rows, begun.scan
+    partition = _partition(begun, cut or grow_trunks)
+    exchange = _exchange(begun, partition)
+    _check_disk(begun, partition.n_partitions + n_copies, exchange)
+    with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
+        leaf_rows = regroup_rows(
+            rows, scan, exchange, begun.class_weight, begun.root, begun.sample.checksum, client
+        )
+    largest = int(leaf_rows.max())
+    check(begun.sizes, scan.n_kept, largest, rows.block_rows, begun.resources, at="found")
+    return partition, exchange, leaf_rows
+
+
+def _check_disk(begun: Beginning, n_copies: int, exchange: Exchange) -> None:
+    """Refuse to write what the store's disk has no room for.
+
+    Raises
+    ------
+    StoreError
+    """
+    store = begun.root.path
+    needed = n_copies * begun.scan.n_kept * begun.sizes.row_nbytes
+    # What an earlier fit has written of it takes no more room.
+    needed -= _folder_nbytes(Path(exchange.path)) + _folder_nbytes(store / "rows")
+    free = shutil.disk_usage(store).free
+    if needed > free:
+        raise StoreError(
+            f"Regrouping {begun.scan.n_kept} rows writes {needed >> 20} MiB more to {store} "
+            f"({n_copies} x {begun.sizes.row_nbytes} bytes a row), but {free >> 20} MiB are free "
+            "there. Free some space, or give store= (for temporary stores: Dask's "
+            "temporary-directory) on a larger disk."
+        )
+
+
+def _folder_nbytes(folder: Path) -> int:
+    """Return the bytes of a folder's files; 0 where there is none."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def resolved_spec(begun: Beginning) -> SolverSpec:
+    """Return the spec with scikit-learn's gamma "scale" where none is given."""
+    spec = begun.request.spec
+    if spec.gamma is not None or spec.kernel == "linear":
+        return spec
+    return replace(spec, gamma=(scale_gamma(begun),))
+
+
+def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
+    """Name a further partition; the last number keeps it apart from any cell's seed."""
+    return seed, partition, 0, 1
+
+
+@undisturbed
+def _partition(begun: Beginning, cut: Callable[[Beginning], Partition]) -> Partition:
+    """Cut space and store how, or read what is stored."""
+    root = begun.root
+    group = root.find_group("partition")
+    if group is not None:
+        return read_partition(group)
+    with one_blas_thread():
+        partition = cut(begun)
+    write_partition(root, partition)
+    return partition
+
+
+def grow_trunks(begun: Beginning) -> Forest:
+    """Grow the trees on the sample."""
+    X = begun.sample.X
+    center = X.mean(axis=0, dtype=np.float64)
+    further = range(1, begun.request.n_partitions)
+    seeds = [None, *(trunk_seed(begun.seed, number) for number in further)]
+    bound = begun.sampling.max_sampled_rows
+    return Forest(tuple(grow_tree(X, bound, center, seed) for seed in seeds))
+
+
+def scale_gamma(begun: Beginning) -> float:
+    """Return scikit-learn's gamma "scale": 1 / (d x variance of the sampled values).
+
+    The sample is all rows up to some 65,000.
+    """
+    variance = float(begun.sample.X.var(dtype=np.float64))
+    return 1.0 / (begun.rows.n_features * variance) if variance else 1.0
+
+
+def _exchange(begun: Beginning, partition: Partition) -> Exchange:
+    """Return the handle of this fit's exchange; its name holds the blocks, which may change."""
+    rows = begun.rows
+    blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
+    return Exchange(
+        str(begun.root.path / f"exchange-{begun.fingerprint[:12]}-{blocks}"),
+        rows.n_blocks,
+        partition.n_leaves,
+        rows.n_features,
+        rows.X.dtype.str,
+        partition.n_partitions,
+    )
+
+
+def _class_weight(request: FitRequest, rows: BlockRows, scan: LabelScan) -> FloatArray:
+    """Return the weight of each class, by code; "balanced" uses the counts of the whole data."""
+    k = len(scan.labels)
+    if request.class_weight is None:
+        return np.ones(k)
+    if request.class_weight == "balanced":
+        return scan.n_kept / (k * scan.counts)
+    assert isinstance(request.class_weight, dict)
+    classes = name_classes(rows, scan.labels).tolist()
+    for label in request.class_weight:
+        if label not in classes:
+            raise ParameterError(
+                f"class_weight names the class {label!r}, which y does not hold; "
+                f"its classes are {classes}."
+            )
+    return np.array([float(request.class_weight.get(label, 1.0)) for label in classes])
+
+
+def _check_folds(n_folds: int, counts: IntArray) -> None:
+    """Refuse folds that no class fills; warn, as scikit-learn does, where some class does not.
+
+    Raises
+    ------
+    ParameterError
+    """
+    least, most = int(counts.min()), int(counts.max())
+    if n_folds > most:
+        raise ParameterError(
+            f"cv={n_folds} cannot be greater than the number of members in each class; the largest "
+            f"class has {most} rows. Lower cv, or fit on more rows of each class."
+        )
+    if n_folds > least:
+        warnings.warn(
+            f"The least populated class in y has only {least} members, which is less than "
+            f"n_splits={n_folds}.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _check_costs(spec: SolverSpec, scan: LabelScan, class_weight: FloatArray) -> None:
+    """Refuse products of C and weights that leave the range of float32 with room for sums.
+
+    Raises
+    ------
+    ParameterError
+    """
+    costs = spec.C or (1.0,)
+    least, most = scan.weight_range
+    least *= min(costs) * class_weight.min()
+    most *= max(costs) * class_weight.max()
+    if least < SMALLEST or most > LARGEST:
+        raise ParameterError(
+            f"C x sample_weight x class_weight reaches from {least:g} to {most:g}; solvers compute "
+            f"in float32 and take {SMALLEST:g} to {LARGEST:g}. Bring C and the weights nearer to 1."
+        )

@@ -1,0 +1,227 @@
+"""Running tasks and waiting for them: one way, for every scheduler and every caller."""
+
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.threaded
+from dask.base import named_schedulers
+
+from daskls.errors import DasklsError, StoreError
+from daskls.run.client import current_client, in_task, slot_left
+from daskls.run.patience import Patience, cluster_error, is_loss, losses_told
+from daskls.run.probe import current_sight, guarded
+
+__all__ = ["compute", "compute_blocks", "compute_each", "local_scheduler", "run_each", "stream"]
+
+# How often a task runs again that failed otherwise than by an error of daskls.
+RETRIES = 2
+# Seconds of one wait for a result; in between the cluster is looked at.
+WAIT_S = 0.1
+
+
+def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
+    """Return the values of Dask collections, in order; what is none is returned as it is.
+
+    Raises
+    ------
+    ClusterError : when a cluster was lost or did nothing for too long
+    """
+    client = current_client(client)
+    if client is None:
+        return tuple(dask.compute(*collections, scheduler=local_scheduler()))
+    results = list(collections)
+    lazy = [i for i, value in enumerate(collections) if dask.is_dask_collection(value)]
+    for place, result in stream([collections[i] for i in lazy], client):
+        results[lazy[place]] = result
+    return tuple(results)
+
+
+def local_scheduler() -> Any:
+    """Return the scheduler that Dask would choose in this process, or None to let it choose.
+
+    Dask looks for a client first, and loads all of distributed for it: where that is not loaded
+    there is none, and the time is better spent on cells.
+    """
+    if "distributed" in sys.modules:
+        return None
+    name = dask.config.get("scheduler", None)
+    if name is None:
+        return dask.threaded.get
+    return named_schedulers.get(name.lower()) if isinstance(name, str) else None
+
+
+def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
+    """Call ``task(item, job)`` on every item, in their order; the results are small and dropped.
+
+    Parameters
+    ----------
+    task : function. Its name is what the dashboard shows.
+    items : sequence
+    job : what all of them need: handles and parameters
+    """
+    compute_each(task, [(item, job) for item in items], client)
+
+
+def compute_each(
+    task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
+) -> tuple[Any, ...]:
+    """Return what ``task(*own)`` gives for each tuple of arguments, in order.
+
+    Parameters
+    ----------
+    task : function. Its name is what the dashboard shows.
+    arguments : sequence of tuple: handles, records and small arrays
+    """
+    run = dask.delayed(guarded(task), pure=False)
+    # Two equal fits may run at once, each into its own store: their tasks must not be shared.
+    call = uuid.uuid4().hex[:12]
+    tasks = [
+        run(*own, dask_key_name=f"{task.__name__}-{call}-{i:05d}")
+        for i, own in enumerate(arguments)
+    ]
+    return compute(tasks, client)
+
+
+def compute_blocks(blocks: da.Array, client: Any = None) -> list[Any]:
+    """Return the blocks of one column of blocks, in order."""
+    client = current_client(client)
+    (fused,) = dask.optimize(blocks)
+    tasks = fused.to_delayed(optimize_graph=False).ravel().tolist()
+    if client is None:
+        return list(dask.compute(*tasks, optimize_graph=False, scheduler=local_scheduler()))
+    results: list[Any] = [None] * len(tasks)
+    for place, result in stream(tasks, client, optimize_graph=False):
+        results[place] = result
+    return results
+
+
+def stream(
+    collections: Sequence[Any], client: Any, *, optimize_graph: bool = True
+) -> Iterator[tuple[int, Any]]:
+    """Yield the place and the value of each collection as soon as it is computed on a cluster.
+
+    Parameters
+    ----------
+    collections : sequence of Dask collections of one value each
+    client : distributed client
+    optimize_graph : bool
+
+    Raises
+    ------
+    ClusterError : when the cluster was lost or did nothing for too long
+    """
+    if not collections:
+        return
+    with losses_told(client):
+        work = _Work(collections, client, optimize_graph)
+        try:
+            work.submit(range(len(collections)))
+            with slot_left():
+                yield from work.results()
+        finally:
+            work.release()
+
+
+class _Work:
+    """Collections on their way through a cluster.
+
+    A result is fetched as soon as it is done: one that waited on its worker would be lost, and
+    computed again, if the worker died.
+    """
+
+    def __init__(self, collections: Sequence[Any], client: Any, optimize_graph: bool) -> None:
+        from distributed import as_completed
+
+        self.collections, self.client, self.optimize_graph = collections, client, optimize_graph
+        # Equal collections share a future.
+        self._places: dict[Any, list[int]] = {}
+        self._tries = [0] * len(collections)
+        # Workers that were left out when each was submitted.
+        self._n_blind = [0] * len(collections)
+        self._waiting = as_completed(loop=client.loop, with_results=True)
+        self._patience, self._sight = Patience(client), current_sight()
+
+    def submit(self, places: Sequence[int]) -> None:
+        """Send some of the collections to the scheduler."""
+        futures = self.client.compute(
+            [self.collections[i] for i in places],
+            optimize_graph=self.optimize_graph,
+            # Before other tasks like the one we are in: else all of them would begin, and hold
+            # their memory, before the first could end.
+            priority=int(in_task()),
+            workers=None if self._sight is None else self._sight.allowed(),
+        )
+        n_blind = 0 if self._sight is None else len(self._sight.blind)
+        for future, place in zip(futures, places, strict=True):
+            self._n_blind[place] = n_blind
+            self._places.setdefault(future, []).append(place)
+        self._waiting.update(set(futures))
+
+    def results(self) -> Iterator[tuple[int, Any]]:
+        """Yield places and values; what fails for no good reason is submitted again."""
+        while self._places:
+            failed: list[int] = []
+            for future, result in self._next():
+                places = self._places.pop(future)
+                status = future.status
+                future.release()
+                if status == "error" or isinstance(result, CancelledError):
+                    self._judge(places[0], result)
+                    failed += places
+                else:
+                    yield from ((place, result) for place in places)
+            if failed:
+                # The loop must have released the old futures: the new ones have their keys.
+                self.client.sync(_turn)
+                self.submit(failed)
+
+    def _next(self) -> list[tuple[Any, Any]]:
+        """Return what is done, after waiting for it for a moment; look at the cluster if idle."""
+        waiting = self._waiting
+        if not waiting.has_ready():
+            with waiting.thread_condition:
+                waiting.thread_condition.wait(WAIT_S)
+        batch = []
+        while waiting.has_ready():
+            batch.append(waiting.queue.get())
+        if batch:
+            self._patience.note()
+        else:
+            self._patience.check()
+        return batch
+
+    def _judge(self, place: int, result: Any) -> None:
+        """Raise what ended a task, unless it is worth another try."""
+        if isinstance(result, CancelledError):
+            raise cluster_error(f"The cluster gave a task up: {result}")
+        _, error, traceback = result
+        if is_loss(error):
+            raise cluster_error(f"The cluster lost a task: {error}") from error
+        if self._is_blindness(place, error):
+            return
+        self._tries[place] += 1
+        if isinstance(error, DasklsError) or self._tries[place] > RETRIES:
+            raise error.with_traceback(traceback)
+
+    def _is_blindness(self, place: int, error: BaseException) -> bool:
+        """Whether a worker failed for want of the store or the data, while others have them."""
+        if self._sight is None or not isinstance(error, (StoreError, OSError)):
+            return False
+        self._sight.exclude_blind()
+        return len(self._sight.blind) > self._n_blind[place]
+
+    def release(self) -> None:
+        """Let the scheduler forget what is still to be done."""
+        self._waiting.clear()
+        for future in self._places:
+            future.release()
+        self._places = {}
+
+
+async def _turn() -> None:
+    """Come back once the loop has done what was asked of it before."""

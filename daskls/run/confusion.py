@@ -1,0 +1,125 @@
+"""The confusion matrix of a model on a data set, summed over blocks: memory of a few blocks."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.callbacks import Callback
+from numpy.typing import NDArray
+
+from daskls.errors import DataError
+from daskls.run.compute import local_scheduler, stream
+from daskls.run.progress import Progress
+
+__all__ = ["Confusion", "count_block", "count_confusion"]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """``counts[i, j]`` rows of class ``labels[i]`` were given ``labels[j]``."""
+
+    labels: list[Any]
+    counts: NDArray[np.int64]
+
+
+def count_block(
+    predicted: NDArray[Any], y: NDArray[Any], classes: list[Any] | None
+) -> Counter[tuple[Any, Any]]:
+    """Count the pairs (label, predicted label) of one block.
+
+    Parameters
+    ----------
+    predicted : array (m,) of labels
+    y : array (m,) of codes into ``classes``, or of labels where that is None
+    classes : list or None
+    """
+    true, true_code = np.unique(y, return_inverse=True)
+    given, given_code = np.unique(predicted, return_inverse=True)
+    labels = true.tolist() if classes is None else [classes[code] for code in true]
+    answers = given.tolist()
+    table = np.zeros((len(true), len(given)), np.int64)
+    np.add.at(table, (true_code, given_code), 1)
+    return Counter({(labels[i], answers[j]): int(table[i, j]) for i, j in np.argwhere(table)})
+
+
+def count_confusion(
+    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
+) -> Confusion:
+    """Compare a model's labels with a data set's.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    dataset : Dataset. Must have labels.
+    client : distributed Client, or None for this process's threads
+    on_progress : called with a `Progress` as blocks finish, or None
+
+    Raises
+    ------
+    DataError : no labels, no rows, or labels of which the model knows none
+    """
+    if dataset.y is None or not dataset.n_rows:
+        what = "rows" if dataset.y is not None else "labels"
+        raise DataError(f"The data set {dataset.path} has no {what}, so there is nothing to score.")
+    known = estimator.classes_.tolist()
+    _check_labels(dataset, known)
+    # By its path, which leads to the names of the columns too.
+    predicted = estimator.predict(dataset.path)
+    y = da.from_zarr(dataset.y, chunks=predicted.chunks)
+    count = dask.delayed(count_block, pure=False)
+    tasks = [
+        count(p, t, dataset.classes, dask_key_name=f"count_block-{dask.base.tokenize(p.key)}-{i}")
+        for i, (p, t) in enumerate(zip(predicted.to_delayed(), y.to_delayed(), strict=True))
+    ]
+    total = sum(_run(tasks, client, on_progress), Counter[tuple[Any, Any]]())
+    return _tabulate(total, known)
+
+
+def _check_labels(dataset: Any, known: list[Any]) -> None:
+    """Refuse a data set whose labels are all foreign to the model, before anything is computed."""
+    if dataset.classes is not None and not set(dataset.classes) & set(known):
+        raise DataError(
+            f"The data set {dataset.path} has the classes {dataset.classes}, the model "
+            f"{known}: none is in both. Score on data of the kind that it was trained on."
+        )
+
+
+def _run(
+    tasks: list[Any], client: Any, on_progress: Callable[[Any], None] | None
+) -> list[Counter[tuple[Any, Any]]]:
+    """Compute the tasks and report each that is done."""
+    n_done = 0
+
+    def advance(step: int = 1) -> None:
+        nonlocal n_done
+        n_done += step
+        if on_progress is not None:
+            on_progress(Progress("scoring blocks", n_done, len(tasks)))
+
+    def count_key(key: Any, *_: Any) -> None:
+        advance(int(str(key).startswith("count_block-")))
+
+    advance(0)
+    if client is None:
+        with Callback(posttask=count_key):
+            return list(dask.compute(*tasks, scheduler=local_scheduler()))
+    counts: list[Counter[tuple[Any, Any]]] = []
+    for _, count in stream(tasks, client):
+        counts.append(count)
+        advance()
+    return counts
+
+
+def _tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
+    """Return the counts as a matrix: the model's classes first, in its order, then foreign ones."""
+    foreign = sorted({true for true, _ in total} - set(known), key=str)
+    labels = [*known, *foreign]
+    place = {label: i for i, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels)), np.int64)
+    for (true, given), n in total.items():
+        counts[place[true], place[given]] = n
+    return Confusion(labels, counts)

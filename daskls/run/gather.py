@@ -1,0 +1,169 @@
+"""Stage 3 of the neighborhood methods: each leaf's rows together, sorted by cell, in the store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.neighbors.regions import measure_regions
+from daskls.partition.grow import grow_tree
+from daskls.partition.shuffle import row_keys
+from daskls.partition.tree import route_rows
+from daskls.plan import group_open
+from daskls.records import Forest, IntArray, LeafRows, Regions
+from daskls.run.begin import Beginning
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.compute import run_each
+from daskls.run.progress import StageClock
+from daskls.run.regroup import load_partition
+from daskls.store.exchange import Exchange, Rows
+from daskls.store.leaves import (
+    CACHE_NBYTES,
+    LeafReader,
+    open_leaves,
+    stored_dtype,
+    write_leaf_index,
+    write_leaves,
+)
+from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
+
+__all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows", "rows_handle"]
+
+# Leaves are gathered until a task holds about this much.
+BUNDLE_NBYTES = 32 << 20
+# Rows are gathered in so many tasks, whatever slots there are: workers may join.
+N_GATHERS = 64
+
+
+@dataclass(frozen=True)
+class RowsHandle:
+    """What a task needs to open a model's rows, and how many bytes of them its process keeps.
+
+    ``fold`` leaves rows out of all searches: (seed, number of folds, the fold held out).
+    """
+
+    path: str
+    fingerprint: str
+    cache_nbytes: int = CACHE_NBYTES
+    fold: tuple[int, int, int] | None = None
+
+    def open(self) -> LeafReader:
+        """Return the reader of the rows."""
+        return open_leaves(self.path, self.fingerprint, self.cache_nbytes)
+
+    def source(self, reader: LeafReader) -> Callable[[int], LeafRows]:
+        """Return what searches read leaves by."""
+        if self.fold is None:
+            return reader.read_leaf
+        seed, n_folds, held_out = self.fold
+
+        def read_training(leaf: int) -> LeafRows:
+            rows = reader.read_leaf(leaf)
+            return rows.only(folds_of(rows.numbers, seed, n_folds) != held_out)
+
+        return read_training
+
+
+def folds_of(numbers: IntArray, seed: int, n_folds: int) -> IntArray:
+    """Return the fold of each row, by its global number."""
+    # Far from the keys of the order of centers, to which the seed adds as the numbers do.
+    folds: IntArray = row_keys(numbers, seed + (1 << 48)) % np.uint64(n_folds)
+    return folds
+
+
+@dataclass(frozen=True)
+class GatherJob:
+    """What every `gather_bundle` needs."""
+
+    root: str
+    fingerprint: str
+    exchange: Exchange
+    cell_rows: int
+
+
+@undisturbed
+def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
+    """Write the rows of some leaves; return their number.
+
+    A retry after a worker's death finds the rows and returns 0.
+    """
+    if leaves in finished_bundles(Path(job.root), "rows"):
+        return 0
+    partition = load_partition(job.root, job.fingerprint)
+    assert isinstance(partition, Forest)
+    center = partition.center
+    dtype = stored_dtype(np.dtype(job.exchange.dtype))
+    rows, ptrs, cells = [], [], []
+    with one_blas_thread():
+        for leaf in range(leaves[0], leaves[1] + 1):
+            own = job.exchange.read_leaf(leaf)
+            tree = grow_tree(own.X, job.cell_rows, center)
+            of_cell = route_rows(tree, own.X)
+            own = own.take(np.argsort(of_cell, kind="stable"))
+            ptrs.append(np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))])
+            rows.append(Rows(own.X.astype(dtype, copy=False), own.codes, own.weights, own.numbers))
+            cells.append(measure_regions(own.X, ptrs[-1]))
+    write_leaves(Path(job.root), leaves[0], rows, ptrs, cells, _join(rows))
+    return sum(len(own.X) for own in rows)
+
+
+def _join(leaves: list[Rows]) -> Regions:
+    """Return the region of each leaf."""
+    parts = [measure_regions(own.X, np.array([0, len(own.X)])) for own in leaves]
+    names = ("centers", "r_min", "r_max", "low", "high")
+    return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def has_rows(begun: Beginning) -> bool:
+    """Whether the store holds all rows, gathered."""
+    if begun.root.find_group("leaves") is None:
+        return False
+    # A finished model may have had no use for them.
+    return rows_handle(begun).open().has_bundles()
+
+
+def rows_handle(begun: Beginning) -> RowsHandle:
+    """Return what tasks open the gathered rows by."""
+    cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
+    return RowsHandle(str(begun.root.path), begun.fingerprint, cache)
+
+
+def gather_rows(
+    begun: Beginning,
+    exchange: Exchange,
+    leaf_rows: IntArray,
+    clock: StageClock,
+    client: Any = None,
+) -> None:
+    """Write all rows, leaf by leaf, and the index of the leaves; then remove the exchange."""
+    root = begun.root
+    job = GatherJob(str(root.path), begun.fingerprint, exchange, begun.request.cell_size)
+    wanted = _bundles(begun, leaf_rows)
+    finished = _finished_rows(begun, leaf_rows)
+    with clock.stage("gather", int(leaf_rows.sum()), finished):
+        run_each(gather_bundle, wanted, job, client)
+    tiles = find_tiles(root.path, exchange.n_leaves, "rows")
+    write_leaf_index(root, tiles)
+    drop_others(root.path, tiles, "rows")
+    exchange.delete()
+
+
+def _bundles(begun: Beginning, leaf_rows: IntArray) -> list[tuple[int, int]]:
+    """Group neighboring leaves that are not done, of about equal rows a task."""
+    share = int(leaf_rows.sum()) // N_GATHERS
+    most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // begun.sizes.row_nbytes
+    done = done_mask(begun.root.path, len(leaf_rows), "rows")
+    return group_open(leaf_rows.tolist(), done, min(share, most))
+
+
+def _finished_rows(begun: Beginning, leaf_rows: IntArray) -> Callable[[], int]:
+    """Return a function that counts the rows gathered."""
+    places = np.r_[0, np.cumsum(leaf_rows)]
+
+    def count() -> int:
+        found = finished_bundles(begun.root.path, "rows")
+        return sum(int(places[last + 1] - places[first]) for first, last in found)
+
+    return count

@@ -1,0 +1,169 @@
+"""Which fit a store belongs to: the identity of its data and parameters."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.records import FloatArray, SolverSpec
+from daskls.run.rows import BlockRows
+from daskls.run.scan import LabelScan, name_classes
+from daskls.store.groups import DESCRIPTION
+from daskls.store.layout import HOLD_ROOT_COPY, Root
+from daskls.store.reader import spec_to_json
+from daskls.store.repair import heal_root
+
+__all__ = ["FitRequest", "check_free", "find_seed", "open_root"]
+
+
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """What an estimator asks for.
+
+    Attributes
+    ----------
+    estimator : str. The class's name.
+    params : dict. JSON values that a saved model shows and a loaded estimator takes.
+    spec : SolverSpec
+    cell_size : int
+    n_partitions : int
+    seed : int, or None to draw one (a store that has begun keeps its own)
+    class_weight : dict label -> number, "balanced", or None
+    method : dict. JSON values: what the method adds to the parameters above.
+    count_cells : function of the rows that count, or None. Where given, ``cell_size`` is a cell's
+        share of them.
+    sample_remedy : str. What to do where the sample is too large, in the method's own terms.
+    feature_names : list of str, or None where X has no names
+    n_folds : int, or None. Folds that every class should have a row for; None: nothing is
+        cross-validated.
+    """
+
+    estimator: str
+    params: dict[str, Any]
+    spec: SolverSpec
+    cell_size: int
+    n_partitions: int
+    seed: int | None
+    class_weight: dict[Any, float] | str | None
+    method: dict[str, Any] = field(default_factory=dict)
+    count_cells: Callable[[int], int] | None = None
+    sample_remedy: str = ""
+    feature_names: list[str] | None = None
+    n_folds: int | None = None
+
+
+def check_free(store: Path) -> None:
+    """Refuse a folder that holds something else: a model is not mixed with a user's files."""
+    names = os.listdir(store) if store.is_dir() else []
+    if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
+        heal_root(store)
+    elif store.is_file() or not all(name.startswith(("input-", ".")) for name in names):
+        raise StoreError(
+            f"The store {store} exists and is no model. Give a path that does not exist yet."
+        )
+
+
+def find_seed(request: FitRequest, store: Path) -> int:
+    """Return the request's seed; without one, that of the begun store, or a fresh one."""
+    if request.seed is not None:
+        return request.seed
+    if (store / "zarr.json").exists():
+        return int(Root.open(store).attributes["seed"])
+    return int(np.random.default_rng().integers(2**31))
+
+
+def open_root(
+    request: FitRequest,
+    rows: BlockRows,
+    scan: LabelScan,
+    seed: int,
+    checksum: int,
+    store: Path,
+) -> Root:
+    """Return the store's root, new or begun by an equal fit.
+
+    Raises
+    ------
+    StoreError : when the store was begun with other data or other parameters
+    """
+    classes = name_classes(rows, scan.labels)
+    identity = {
+        "data": {
+            "n_rows": scan.n_kept,
+            "n_features": rows.n_features,
+            "dtype": rows.X.dtype.str,
+            "feature_names": request.feature_names,
+            "checksum": f"{checksum:016x}",
+            "classes": _labels_to_json(classes),
+        },
+        "parameters": {
+            "estimator": request.estimator,
+            "spec": spec_to_json(request.spec),
+            "cell_size": request.cell_size,
+            "n_partitions": request.n_partitions,
+            "class_weight": _json_weight(request.class_weight),
+            "seed": seed,
+            **request.method,
+        },
+    }
+    # Through JSON and back, so that what was stored compares equal to what is asked for.
+    identity = json.loads(json.dumps(identity))
+    fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    if not (store / "zarr.json").exists():
+        meta = {
+            "estimator": request.estimator,
+            "params": request.params,
+            "spec": spec_to_json(request.spec),
+            "method": request.method,
+            "seed": seed,
+            "n_features": rows.n_features,
+            "feature_names": request.feature_names,
+            "n_rows": scan.n_kept,
+            "classes": _labels_to_json(classes),
+        }
+        attributes = {"fingerprint": fingerprint, "identity": identity, "seed": seed, "meta": meta}
+        return Root.create(store, attributes)
+    root = Root.open(store)
+    if root.attributes["fingerprint"] != fingerprint:
+        differing = _differences(root.attributes["identity"], identity)
+        raise StoreError(
+            f"The store {store} belongs to another fit: {differing}. Give another store, remove "
+            "this one, or fit with the data and parameters that it was begun with."
+        )
+    return root
+
+
+def _labels_to_json(labels: FloatArray) -> dict[str, Any]:
+    """Return class labels and their dtype as JSON values."""
+    return {"dtype": labels.dtype.str, "values": labels.tolist()}
+
+
+def _json_weight(weight: dict[Any, float] | str | None) -> Any:
+    """Return class weights as JSON values."""
+    if not isinstance(weight, dict):
+        return weight
+    return sorted([str(label), float(value)] for label, value in weight.items())
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Say which entries of two identities differ, and how."""
+    parts = []
+    # The size of cells follows from their number.
+    derived = {"cell_size"} if "n_cells" in new["parameters"] else set()
+    for group, entries in new.items():
+        for name, value in entries.items():
+            before = old.get(group, {}).get(name)
+            if before == value or name in derived:
+                continue
+            if isinstance(value, dict) and isinstance(before, dict):
+                names = [k for k in value if before.get(k) != value[k]]
+                parts += [f"{k} was {before.get(k)!r}, is {value[k]!r}" for k in names]
+            else:
+                parts.append(f"{name} was {before!r}, is {value!r}")
+    return "; ".join(parts)

@@ -1,0 +1,206 @@
+"""Whether workers see the store and the data of a fit; one that does not takes no part in it."""
+
+import os
+import socket
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from daskls.errors import StoreError
+from daskls.run.client import current_client
+from daskls.run.held import give_back
+from daskls.run.patience import tell_workers
+from daskls.run.resources import check_limit
+from daskls.run.workers import ask_workers, find_running, wait_for_worker
+from daskls.store.arrays import find_array, shared_path
+from daskls.store.files import disk_errors
+
+__all__ = ["Sight", "current_sight", "guarded", "shared_with_workers"]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a worker must see: a file that the client keeps in the store, and the data's paths."""
+
+    probe: str
+    data: tuple[str, ...]
+
+    def unseen(self) -> str | None:
+        """Return the first path that this process does not see, or None."""
+        return next((path for path in (self.probe, *self.data) if not os.path.exists(path)), None)
+
+
+@dataclass(eq=False)
+class Sight:
+    """The marks of a fit, and the workers that do not see them."""
+
+    marks: Marks
+    client: Any
+    blind: set[str] = field(default_factory=set)
+
+    @property
+    def store(self) -> Path:
+        """The model's folder."""
+        return Path(self.marks.probe).parent
+
+    def allowed(self) -> list[str] | None:
+        """Return the workers that tasks may run on; None: any."""
+        if not self.blind:
+            return None
+        return [w for w in find_running(self.client) if w not in self.blind]
+
+    def look(self) -> list[str]:
+        """Return what is new: workers, with their hosts, that do not see all; note them.
+
+        Raises
+        ------
+        StoreError : when no worker sees all, or the client does not
+        """
+        answers = ask_workers(self.client, find_unseen, self.marks)
+        blind = {w: answer for w, answer in answers.items() if answer is not None}
+        new = [self.describe(w, *blind[w]) for w in blind if w not in self.blind]
+        self.blind |= blind.keys()
+        if new and len(blind) == len(answers):
+            raise self.error(new)
+        return new
+
+    def describe(self, worker: str, host: str, path: str) -> str:
+        """Name a worker and what it does not see."""
+        what = str(self.store) if path == self.marks.probe else path
+        return f"{worker} on {host} cannot read {what}"
+
+    def error(self, blind: list[str]) -> StoreError:
+        """Return the error that names blind workers."""
+        if self.marks.unseen() is not None:
+            return StoreError(
+                f"The store {self.store} or the data ({self.marks.unseen()}) was removed while a "
+                "fit used it. Fit again, and let nothing remove it."
+            )
+        return StoreError(
+            f"{len(blind)} worker(s) and the client share no such path: {blind[0]}. Keep the "
+            "data, and store= (or Dask's temporary-directory), in a folder that all of them share."
+        )
+
+    def exclude_blind(self) -> None:
+        """Find workers that do not see all, while others do; warn of them.
+
+        Raises
+        ------
+        StoreError : as `look`
+        """
+        for worker in self.look():
+            warnings.warn(
+                f"The worker {worker}; its tasks go to others. Stop it, or let it share the path.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def find_unseen(marks: Marks) -> tuple[str, str] | None:
+    """Return this worker's host and the first path that it does not see, or None."""
+    path = marks.unseen()
+    return None if path is None else (socket.gethostname(), path)
+
+
+_sight: ContextVar[Sight | None] = ContextVar("_sight", default=None)
+
+
+def current_sight() -> Sight | None:
+    """Return the sight of the fit that this thread runs, if its tasks run on a cluster."""
+    return _sight.get()
+
+
+@contextmanager
+def shared_with_workers(
+    store: Path, sources: tuple[Any, ...], client: Any = None
+) -> Iterator[None]:
+    """Check that every worker sees the store and the data; tasks check it again while this lasts.
+
+    Parameters
+    ----------
+    store : Path. The model's folder; made if it does not exist.
+    sources : data as `fit` was given them: those that are paths or Zarr arrays count
+    client : distributed client, or None for the current scheduler
+
+    Raises
+    ------
+    StoreError : when a worker does not see them
+    MemoryPlanError : when a worker is too small to load what tasks need
+    """
+    client = current_client(client)
+    with disk_errors(store):
+        store.mkdir(parents=True, exist_ok=True)
+    if client is None:
+        yield
+        return
+    data = tuple(path for path in map(_path_of, sources) if path is not None)
+    marks = Marks(str(store / f".probe-{uuid.uuid4().hex}"), data)
+    with disk_errors(store):
+        Path(marks.probe).touch()
+    sight = Sight(marks, client)
+    token = _sight.set(sight)
+    try:
+        # First, as to load daskls for an answer would kill a worker that is too small.
+        for address, worker in wait_for_worker(client).items():
+            check_limit(worker["memory_limit"], f"The worker {address} has")
+        blind = sight.look()
+        if blind:
+            raise sight.error(blind)
+        yield
+        tell_workers(client, give_back)
+    finally:
+        _sight.reset(token)
+        # A store that was removed meanwhile has no probe either.
+        with suppress(OSError):
+            os.unlink(marks.probe)
+
+
+def _path_of(source: Any) -> str | None:
+    """Return the local path of a source on disk; None for what is in memory, lazy or remote."""
+    if isinstance(source, (str, os.PathLike)):
+        path = shared_path(source)
+    elif hasattr(source, "store_path"):
+        handle = find_array(source)
+        path = "://" if handle is None else handle.path
+    else:
+        return None
+    return None if "://" in path else path
+
+
+def guarded(task: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the task, which on a cluster begins with a look at what its fit shares."""
+    sight = _sight.get()
+    return task if sight is None else Guarded(task, sight.marks)
+
+
+class Guarded:
+    """A task that does not begin on a worker which joined the fit and sees another disk.
+
+    There it would find no store, or begin one of its own, which nobody ever reads.
+    """
+
+    def __init__(self, task: Callable[..., Any], marks: Marks) -> None:
+        self.task, self.marks = task, marks
+        self.__name__ = task.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        path = self.marks.unseen()
+        if path is not None:
+            raise StoreError(
+                f"The worker {_own_address()} on {socket.gethostname()} cannot read {path}. Keep "
+                "the data, and store= (or Dask's temporary-directory), in a folder that all "
+                "workers share."
+            )
+        return self.task(*args, **kwargs)
+
+
+def _own_address() -> str:
+    """Return the address of the worker that runs this task."""
+    from distributed import get_worker
+
+    return str(get_worker().address)

@@ -1,0 +1,144 @@
+"""Stage 2: every row to its leaf in each partition, rows regrouped by leaf on disk."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DamageError, StoreError
+from daskls.partition.assign import assign_rows
+from daskls.records import FloatArray, IntArray, Partition
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blocks import block_start, map_rows
+from daskls.run.compute import compute_each
+from daskls.run.rows import BlockRows
+from daskls.run.scan import LabelScan, block_checksum, take_kept
+from daskls.store.caches import kept
+from daskls.store.exchange import Exchange, Rows
+from daskls.store.layout import Root, read_partition, root_stamp
+
+log = logging.getLogger("daskls")
+
+__all__ = ["assign_block", "load_partition", "regroup_rows"]
+
+
+def load_partition(root: str, fingerprint: str) -> Partition:
+    """Return what a store's rows are regrouped by: its sampled trees, say; read once a process.
+
+    Raises
+    ------
+    StoreError : when the store was replaced under a running fit
+    """
+    return _load_partition(root, fingerprint, root_stamp(root))
+
+
+@kept(maxsize=4)
+def _load_partition(root: str, fingerprint: str, stamp: tuple[int, int]) -> Partition:
+    """Read the partition; the stamp keeps that of a replaced store from being used again."""
+    opened = Root.open(Path(root))
+    group = opened.find_group("partition")
+    if group is None or opened.attributes["fingerprint"] != fingerprint:
+        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
+    return read_partition(group)
+
+
+@undisturbed
+def assign_block(
+    X: FloatArray,
+    y: FloatArray,
+    weights: FloatArray | None,
+    *,
+    root: str,
+    fingerprint: str,
+    exchange: Exchange,
+    labels: FloatArray,
+    class_weight: FloatArray,
+    first_kept: IntArray,
+    block_info: Any = None,
+) -> int:
+    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
+
+    A retry after a worker's death finds the marker and returns.
+    Peak memory: `memory.assign_nbytes`.
+    """
+    block, _ = block_start(block_info)
+    done = _find_block(exchange, block)
+    if done is not None:
+        return done
+    X, codes, given = take_kept(X, y, weights, labels)
+    start = int(first_kept[block])
+    rows = Rows(X, codes, given * class_weight[codes], start + np.arange(len(X)))
+    leaves = _held(assign_rows(load_partition(root, fingerprint), X, rows.numbers))
+    checksum = block_checksum(X, codes, given, start)
+    exchange.write_block(block, rows, leaves, checksum)
+    return checksum
+
+
+def _held(leaves: Iterator[IntArray]) -> Iterator[IntArray]:
+    """Yield what an iterator computes on one BLAS thread: nothing is written that was disturbed."""
+    while True:
+        with one_blas_thread():
+            found = next(leaves, None)
+        if found is None:
+            return
+        yield found
+
+
+def _find_block(exchange: Exchange, block: int) -> int | None:
+    """Return the checksum of a block that is done; a damaged one is removed, to be done again."""
+    try:
+        return exchange.find_block(block)
+    except DamageError as error:
+        log.warning("%s", error)
+        exchange.drop_block(block)
+        return None
+
+
+def regroup_rows(
+    rows: BlockRows,
+    scan: LabelScan,
+    exchange: Exchange,
+    class_weight: FloatArray,
+    root: Root,
+    checksum: int,
+    client: Any = None,
+) -> IntArray:
+    """Write the exchange and its manifest; return the rows of each leaf.
+
+    Raises
+    ------
+    StoreError : when X or y gave other values than in stage 1
+    """
+    exchange.create()
+    sums = map_rows(
+        assign_block,
+        rows,
+        rows.X,
+        rows.y,
+        rows.weights,
+        client=client,
+        root=str(root.path),
+        fingerprint=root.attributes["fingerprint"],
+        exchange=exchange,
+        labels=scan.labels,
+        class_weight=class_weight,
+        first_kept=scan.first_kept,
+    )
+    if sum(sums) % 2**64 != checksum:
+        exchange.delete()
+        raise StoreError(
+            "X or y gave other values at the second reading than at the first, so no model of "
+            "them exists. A Dask array must compute the same values each time: seed it, or write "
+            "it to Zarr and fit on that."
+        )
+    # One small task, so that the client need not see what the workers write.
+    (leaf_rows,) = compute_each(stack_manifest, [(exchange,)], client)
+    counts: IntArray = leaf_rows
+    return counts
+
+
+def stack_manifest(exchange: Exchange) -> IntArray:
+    """Write the manifest of all blocks; return the rows of each leaf."""
+    return exchange.stack_manifest()

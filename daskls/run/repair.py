@@ -1,0 +1,70 @@
+"""Damage in a store that a fit goes on with: looked for at its beginning, removed wherever met."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+
+from daskls.errors import DamageError, StoreError
+from daskls.plan import group_open
+from daskls.run.compute import compute
+from daskls.store.layout import Root
+from daskls.store.repair import check_part, drop_parts, find_lack, list_parts, part_of
+
+__all__ = ["dropping_damage", "repair"]
+
+# What one task reads.
+TASK_NBYTES = 64 << 20
+
+log = logging.getLogger("daskls")
+
+
+def check_parts(root: Path, places: list[str]) -> list[str]:
+    """Read all of some parts; return the files that are damaged."""
+    return [file for place in places for file in check_part(root, place)]
+
+
+def repair(root: Root, client: Any = None) -> None:
+    """Read every file that is there, once; remove what is damaged, so that it is made again.
+
+    Parameters
+    ----------
+    root : Root. Of a store that this fit goes on with, finished or not.
+    client : distributed client, or None for the current scheduler
+    """
+    parts = list_parts(root.path)
+    groups = group_open([nbytes for _, nbytes in parts], [False] * len(parts), TASK_NBYTES)
+    check = dask.delayed(check_parts, pure=False)
+    tasks = [check(root.path, [place for place, _ in parts[a : b + 1]]) for a, b in groups]
+    files = [file for found in compute(tasks, client) for file in found] if tasks else []
+    lack = find_lack(root) if root.is_complete and not files else None
+    for what in [*files, *([lack] if lack else [])]:
+        log.warning("The store %s is damaged and is made whole again: %s.", root.path, what)
+    if files or lack:
+        drop_parts(root, _places(root.path, files))
+
+
+def _places(root: Path, files: list[str]) -> set[str]:
+    """Return the parts that files belong to."""
+    return {place for place in (part_of(root, file) for file in files) if place}
+
+
+@contextmanager
+def dropping_damage(store: Path) -> Iterator[None]:
+    """Remove the part that a fit finds damaged; the error goes on, and the next fit makes it again.
+
+    Raises
+    ------
+    DamageError
+    """
+    try:
+        yield
+    except DamageError as error:
+        try:
+            drop_parts(Root.open(store), _places(store, [error.path]))
+        except StoreError as other:
+            error.add_note(f"It could not be removed: {other}")
+        raise

@@ -1,0 +1,362 @@
+"""The rows of a fit or a prediction as aligned blocks, whatever they came as.
+
+NumPy arrays are written to disk first and Zarr arrays are read by the tasks themselves, so a task
+receives a path and a range of rows. A Dask array's blocks are computed as it says. No features are
+read here.
+"""
+
+import math
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from daskls.errors import DasklsError, DataError, StoreError
+from daskls.records import FloatArray
+from daskls.run.chunks import (
+    UNPACKED_COPIES,
+    check_sizes,
+    cut_chunks,
+    merge_chunks,
+    row_chunks,
+)
+from daskls.run.labels import check_label_kind
+from daskls.run.values import check_unmasked
+from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
+
+__all__ = [
+    "BlockRows",
+    "check_array_expr",
+    "cut_large",
+    "find_labels",
+    "open_blocks",
+    "open_column",
+    "open_rows",
+    "open_whole",
+]
+
+# Blocks are merged up to about this size: small enough for any worker, large enough that a
+# bundle's run in a block is worth a read.
+BLOCK_NBYTES = 16 << 20
+# Chunks that must be computed or unpacked whole are cut into such blocks above this size, which is
+# Dask's own for chunks; up to it a block is a chunk, whose features no task hands on.
+LARGE_NBYTES = 128 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """Blocks of rows. All arrays have one block of columns and the same blocks of rows.
+
+    Attributes
+    ----------
+    X : Dask array, shape (n, d)
+    y : Dask array, shape (n, 1)
+    weights : Dask array, shape (n, 1), or None
+    classes : labels of the codes in y, or None where y holds the labels themselves
+    source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
+    unpack_nbytes : int. Peak of unpacking the largest chunk of X, if that is more than a block.
+    """
+
+    X: da.Array
+    y: da.Array
+    weights: da.Array | None = None
+    classes: FloatArray | None = None
+    source_nbytes: int = 0
+    unpack_nbytes: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, n."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of features, d."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of blocks."""
+        return len(self.X.chunks[0])
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of the largest block."""
+        return int(max(self.X.chunks[0]))
+
+
+def check_array_expr() -> None:
+    """Refuse Dask's array expressions, under which graphs of blocks cannot be built.
+
+    Raises
+    ------
+    DasklsError : when they are switched on
+    """
+    if da.ARRAY_EXPR_ENABLED or dask.config.get("array.query-planning", None):
+        raise DasklsError(
+            "Dask's array expressions are on (array.query-planning=True) and daskls cannot build "
+            "its graphs with them. Set array.query-planning to False before dask.array is "
+            "imported."
+        )
+
+
+def cut_large(X: da.Array, nbytes: int) -> da.Array:
+    """Cut chunks above `LARGE_NBYTES` into blocks of about ``nbytes``.
+
+    Each is computed once, and stays in memory until its last block is done.
+    """
+    row_nbytes = max(X.dtype.itemsize * math.prod(X.shape[1:]), 1)
+    above = LARGE_NBYTES // row_nbytes
+    if max(X.chunks[0], default=0) <= above:
+        return X
+    chunks = cut_chunks(X.chunks[0], max(nbytes // row_nbytes, 1), above)
+    return X.rechunk({0: chunks}, method="tasks")
+
+
+def read_rows(handle: ArrayHandle, block_info: Any = None) -> FloatArray:
+    """Read the rows of one block; a column for a one-dimensional array."""
+    start, stop = block_info[None]["array-location"][0]
+    rows = handle.read(start, stop)
+    return rows[:, None] if rows.ndim == 1 else rows
+
+
+def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
+    """Return the Dask array whose tasks read the handle's rows themselves."""
+    width = handle.shape[1] if len(handle.shape) > 1 else 1
+    return da.map_blocks(
+        read_rows,
+        handle,
+        chunks=(row_chunks, (width,)),
+        dtype=np.dtype(handle.dtype),
+        meta=np.empty((0, 0), handle.dtype),
+    )
+
+
+def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
+    """Return X as a Dask array (n, d) with one block of columns; no features are read.
+
+    Parameters
+    ----------
+    source : Dask array, Zarr array, or path of one
+    name : str. What to call it in errors.
+    nbytes : int. Blocks of Zarr arrays have about this size.
+
+    Raises
+    ------
+    DataError : wrong number of dimensions, no features, or a dtype that is not numeric
+    """
+    return cut_large(open_whole(source, name, nbytes), nbytes)
+
+
+def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
+    """As `open_blocks`; chunks that are computed or unpacked whole are blocks, however large."""
+    check_array_expr()
+    X = _open(source, name, nbytes)
+    _check_precision(X.dtype, name)
+    if X.ndim != 2:
+        raise DataError(
+            f"{name} must have 2 dimensions (rows, features), got {X.ndim}. "
+            "Reshape your data: one row with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
+        )
+    if X.shape[1] == 0:
+        raise DataError(
+            f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
+            f"required: {name} needs at least one column."
+        )
+    if X.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name} must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
+            "for example with scikit-learn's OneHotEncoder."
+        )
+    X = _known_chunks(X)
+    return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+
+
+def _open(source: Any, name: str, nbytes: int) -> da.Array:
+    """Return a Dask array of a Dask or Zarr array, or of a path to one."""
+    check_unmasked(source, name)
+    if dask.is_dask_collection(source):
+        if not isinstance(source, da.Array):
+            raise DataError(
+                f"{name} must be an array, got {type(source).__name__}. "
+                "Convert a Dask DataFrame with .to_dask_array(lengths=True)."
+            )
+        return source
+    dataset = find_dataset(source)
+    source = source if dataset is None else dataset.X
+    handle = find_array(source)
+    if handle is not None:
+        if not handle.shape:
+            raise DataError(f"{name} at {handle.path} is a single value; it must have rows.")
+        check_sizes(handle, name, nbytes)
+        chunks = row_chunks(handle, nbytes)
+        array = from_handle(handle, chunks)
+        return array if len(handle.shape) == 2 else array[:, 0]
+    return da.from_zarr(source) if hasattr(source, "store_path") else da.asarray(source)
+
+
+def _check_precision(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse floats that neither Zarr nor the solvers hold."""
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        raise DataError(
+            f"{name} has dtype {dtype}, which no store holds; float64 at the most is taken. Cast "
+            "it with .astype(np.float64)."
+        )
+
+
+def _known_chunks(array: da.Array) -> da.Array:
+    """Compute chunk sizes that are not known."""
+    unknown = any(size != size for sizes in array.chunks for size in sizes)
+    return array.compute_chunk_sizes() if unknown else array
+
+
+def find_labels(X: Any, y: Any) -> tuple[Any, FloatArray | None]:
+    """Return y, or that of the data set that X is the path of; and the labels of its codes.
+
+    Raises
+    ------
+    DataError : no y
+    """
+    if y is not None:
+        return y, None
+    dataset = find_dataset(X)
+    if dataset is None:
+        raise DataError("y is None, and X is no data set that holds one. Pass y.")
+    if dataset.y is None:
+        raise DataError(f"The data set {dataset.path} has no y; pass one.")
+    return dataset.y, np.asarray(dataset.classes) if dataset.classes is not None else None
+
+
+@contextmanager
+def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[BlockRows]:
+    """Align X, y and weights in blocks; what was in memory is on disk while the context lasts.
+
+    Parameters
+    ----------
+    X : array (n, d): NumPy, Dask, Zarr, or the path of an array or of a data set
+    y : array (n,) of any of these kinds, or None where X is the path of a data set
+    sample_weight : array (n,), or None
+    scratch : Path. A folder for what comes in memory; removed with the context.
+
+    Yields
+    ------
+    rows : BlockRows
+
+    Raises
+    ------
+    DataError : lengths that differ, fewer than two rows, no y
+    """
+    check_array_expr()
+    y, classes = find_labels(X, y)
+    if isinstance(y, np.ndarray):
+        _check_precision(y.dtype, "y")
+        check_label_kind(y.dtype)
+        classes, y = np.unique(y, return_inverse=True)
+        y = y.astype(np.int32)
+    with _scratch(scratch):
+        whole = open_whole(_to_disk(X, scratch / "X"), "X", BLOCK_NBYTES)
+        blocks = cut_large(whole, BLOCK_NBYTES)
+        n = blocks.shape[0]
+        target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
+        chunks = merge_chunks(blocks.chunks[0], target)
+        columns = [
+            _column(values, name, n, chunks, scratch)
+            for name, values in (("y", y), ("sample_weight", sample_weight))
+        ]
+        if n < 2:
+            raise DataError(f"Found {n} row(s) in X; a fit needs at least 2.")
+        if columns[0] is None:
+            raise AssertionError("y was checked above")
+        yield BlockRows(
+            blocks.rechunk({0: chunks}),
+            columns[0],
+            columns[1],
+            classes,
+            *_chunk_nbytes(X, whole, is_cut=blocks is not whole),
+        )
+
+
+def _chunk_nbytes(source: Any, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
+    """Return what a chunk that is cut keeps in memory, and what unpacking a large one needs."""
+    nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
+    # What a Dask array needs to compute its chunk is its own.
+    is_packed = nbytes > BLOCK_NBYTES and not dask.is_dask_collection(source)
+    return nbytes if is_cut else 0, nbytes * UNPACKED_COPIES if is_packed else 0
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[None]:
+    """Remove a folder at the end."""
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _to_disk(values: Any, path: Path) -> Any:
+    """Write a NumPy array to disk and return its handle's path; leave anything else alone."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+        return values
+    _check_precision(values.dtype, path.name)
+    row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return save_array(path, values, max(BLOCK_NBYTES // row_nbytes, 1)).path
+
+
+def open_column(source: Any, name: str) -> da.Array:
+    """Return y or the weights as a Dask array (n,).
+
+    Parameters
+    ----------
+    source : Dask array, Zarr array, or path of one: (n,) or (n, 1)
+    name : str. What to call it in errors.
+
+    Raises
+    ------
+    DataError : wrong number of dimensions, or floats that no store holds
+    """
+    try:
+        column = _known_chunks(_open(source, name, BLOCK_NBYTES))
+    except StoreError as error:
+        raise StoreError(f"{name} was taken for a path: {error}") from error
+    _check_precision(column.dtype, name)
+    column = _check_kind(column, name)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise DataError(f"{name} must have 1 dimension, got shape {tuple(column.shape)}.")
+    return column
+
+
+def _check_kind(column: da.Array, name: str) -> da.Array:
+    """Refuse labels that no model keeps and weights that are no numbers; text becomes objects."""
+    if name == "y":
+        check_label_kind(column.dtype)
+        # JSON, in which a model keeps its classes, knows no strings of variable width.
+        return column.astype(object) if column.dtype.kind == "T" else column
+    if column.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name} has dtype {column.dtype}, but weights are numbers. Pass one number a row."
+        )
+    return column
+
+
+def _column(
+    values: Any, name: str, n: int, chunks: tuple[int, ...], scratch: Path
+) -> da.Array | None:
+    """Return y or the weights as a Dask array (n, 1) in the blocks of X."""
+    if values is None:
+        return None
+    column = open_column(_to_disk(values, scratch / name), name)
+    if column.shape[0] != n:
+        raise DataError(
+            f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "
+            f"{column.shape[0]}. Pass one value a row."
+        )
+    return column.rechunk((chunks,))[:, None]

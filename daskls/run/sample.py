@@ -1,0 +1,91 @@
+"""Stage 1, second half: rows drawn by their global numbers, and the identity of the data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskls.records import FloatArray, IntArray
+from daskls.run.blocks import block_start, map_rows
+from daskls.run.rows import BlockRows
+from daskls.run.scan import LabelScan, block_checksum, take_kept
+from daskls.run.values import first_bad_value, value_error
+
+__all__ = ["Sample", "sample_block", "sample_numbers", "sample_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSample:
+    """The sampled rows of one block, its checksum, and its first row that is not finite."""
+
+    X: FloatArray
+    checksum: int
+    bad_row: int | None
+    bad_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Sampled rows in the order of their numbers, and the checksum of all rows."""
+
+    X: FloatArray
+    checksum: int
+
+
+def sample_numbers(n_rows: int, n_sample: int, seed: int) -> IntArray:
+    """Return sorted global row numbers: the same whatever the blocks, in every task."""
+    if n_sample >= n_rows:
+        return np.arange(n_rows)
+    rng = np.random.default_rng((seed, n_rows))
+    return np.sort(rng.choice(n_rows, n_sample, replace=False, shuffle=False))
+
+
+def sample_block(
+    X: FloatArray,
+    y: FloatArray,
+    weights: FloatArray | None,
+    *,
+    labels: FloatArray,
+    first_kept: IntArray,
+    n_sample: int,
+    seed: int,
+    block_info: Any = None,
+) -> BlockSample:
+    """Draw one block's sampled rows; check and identify all of its rows on the way."""
+    block, first_row = block_start(block_info)
+    bad = first_bad_value(X)
+    if bad is not None:
+        return BlockSample(X[:0], 0, first_row + bad[0], bad[1])
+    kept, codes, given = take_kept(X, y, weights, labels)
+    start, stop = first_kept[block], first_kept[block + 1]
+    numbers = sample_numbers(int(first_kept[-1]), n_sample, seed)
+    mine = numbers[np.searchsorted(numbers, start) : np.searchsorted(numbers, stop)] - start
+    return BlockSample(kept[mine], block_checksum(kept, codes, given, int(start)), None, 0.0)
+
+
+def sample_rows(
+    rows: BlockRows, scan: LabelScan, n_sample: int, seed: int, client: Any = None
+) -> Sample:
+    """Read X once: sample it, check it, identify it.
+
+    Raises
+    ------
+    DataError : when a value is NaN, infinite or too large, with the first such row's number
+    """
+    blocks = map_rows(
+        sample_block,
+        rows,
+        rows.X,
+        rows.y,
+        rows.weights,
+        client=client,
+        labels=scan.labels,
+        first_kept=scan.first_kept,
+        n_sample=n_sample,
+        seed=seed,
+    )
+    bad = [(b.bad_row, b.bad_value) for b in blocks if b.bad_row is not None]
+    if bad:
+        raise value_error(*min(bad))
+    X = np.concatenate([b.X for b in blocks])
+    return Sample(X, sum(b.checksum for b in blocks) % 2**64)

@@ -1,0 +1,192 @@
+"""Stage 1, first half: labels, weights and the identity of y, without reading a feature."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.kernels.checksum import row_checksum
+from daskls.records import LARGEST, SMALLEST, FloatArray, IntArray
+from daskls.run.blocks import block_start, map_rows
+from daskls.run.labels import BadLabel, first_bad_label, label_error
+from daskls.run.rows import BlockRows
+
+__all__ = [
+    "LabelScan",
+    "block_checksum",
+    "name_classes",
+    "name_codes",
+    "scan_block",
+    "scan_labels",
+    "take_kept",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockLabels:
+    """What one block says: labels with their kept rows, weights, and the first bad row of each."""
+
+    labels: FloatArray
+    counts: IntArray
+    n_kept: int
+    weight_range: tuple[float, float]
+    bad_label: BadLabel | None
+    bad_weight: tuple[int, float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class LabelScan:
+    """Labels and counts of all rows that count.
+
+    Attributes
+    ----------
+    labels : array, shape (k,). Sorted values of y: codes where the data set has classes.
+    counts : int array, shape (k,). Rows of each, without those of weight 0.
+    first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block.
+    weight_range : (float, float). Smallest and largest weight of the rows that count.
+    """
+
+    labels: FloatArray
+    counts: IntArray
+    first_kept: IntArray
+    weight_range: tuple[float, float]
+
+    @property
+    def n_kept(self) -> int:
+        """The number of rows that count."""
+        return int(self.first_kept[-1])
+
+
+def kept_rows(X: FloatArray, weights: FloatArray | None) -> Any:
+    """Return an index of the rows that count: a row of weight 0 is as if it were not there."""
+    if weights is None or (weights[:, 0] > 0).all():
+        # A slice copies nothing.
+        return slice(None)
+    return np.flatnonzero(weights[:, 0] > 0)
+
+
+def scan_block(y: FloatArray, weights: FloatArray | None, *, block_info: Any = None) -> BlockLabels:
+    """Count the labels of one block."""
+    _, first_row = block_start(block_info)
+    bad_label = first_bad_label(y[:, 0])
+    if bad_label is not None:
+        bad_label = first_row + bad_label[0], bad_label[1]
+        # What is no label may not even have an order.
+        y, weights = y[:0], None
+    kept = y[kept_rows(y, weights), 0]
+    labels, counts = np.unique(kept, return_counts=True)
+    bad_weight, weight_range = None, (1.0, 1.0)
+    if weights is not None:
+        w = weights[:, 0].astype(np.float64)
+        row = _first(~((w == 0) | ((w >= SMALLEST) & (w <= LARGEST))), first_row)
+        bad_weight = None if row is None else (row, float(w[row - first_row]))
+        positive = w[w > 0]
+        # Without a row, a range that changes no other.
+        weight_range = (positive.min(initial=np.inf), positive.max(initial=0.0))
+    return BlockLabels(labels, counts, len(kept), weight_range, bad_label, bad_weight)
+
+
+def _first(bad: FloatArray, first_row: int) -> int | None:
+    """Return the global number of the first bad row."""
+    places = np.flatnonzero(bad)
+    return first_row + int(places[0]) if len(places) else None
+
+
+def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
+    """Count labels and rows; refuse what cannot be trained on.
+
+    Raises
+    ------
+    DataError : a label or weight that is NaN or infinite, a negative weight, continuous labels,
+        fewer than two classes
+    """
+    blocks = map_rows(scan_block, rows, rows.y, rows.weights, client=client)
+    bad_label = min((b.bad_label for b in blocks if b.bad_label is not None), default=None)
+    if bad_label is not None:
+        raise label_error(bad_label)
+    bad_weight = min((b.bad_weight for b in blocks if b.bad_weight is not None), default=None)
+    if bad_weight is not None:
+        raise DataError(
+            f"sample_weight must be 0 or between {SMALLEST:g} and {LARGEST:g}; that of row "
+            f"{bad_weight[0]} is {bad_weight[1]:g}. Give weight 0 to rows that should not count, "
+            "and scale the others."
+        )
+    labels = np.unique(np.concatenate([b.labels for b in blocks]))
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        raise DataError(
+            f"Unknown label type: continuous. y holds {labels[labels != np.floor(labels)][0]!r}; "
+            "a classifier needs discrete labels. Bin y, or use a regressor."
+        )
+    counts = np.zeros(len(labels), np.int64)
+    for block in blocks:
+        counts[np.searchsorted(labels, block.labels)] += block.counts
+    if not len(labels):
+        raise DataError(
+            "No row counts: every sample_weight is zero. Give rows of at least two classes a "
+            "positive weight."
+        )
+    if len(labels) < 2:
+        raise DataError(
+            f"y has only one class, {name_classes(rows, labels).tolist()[0]!r}; a classifier needs "
+            "rows of at least 2 classes. Check the labels (and sample_weight), or draw other rows."
+        )
+    least, most = zip(*(b.weight_range for b in blocks), strict=True)
+    first_kept = np.cumsum([0, *(b.n_kept for b in blocks)])
+    return LabelScan(labels, counts, first_kept, (min(least), max(most)))
+
+
+def name_classes(rows: BlockRows, labels: FloatArray) -> FloatArray:
+    """Return the user's name of each value that `scan_labels` found in y, in order.
+
+    Raises
+    ------
+    DataError : when y holds a code that the data set has no class for
+    """
+    return name_codes(labels, rows.classes)
+
+
+def name_codes(codes: FloatArray, classes: FloatArray | None) -> FloatArray:
+    """Return the label of each class code of a data set; without classes y holds labels itself.
+
+    Raises
+    ------
+    DataError : a code that the data set has no class for
+    """
+    if classes is None:
+        return codes
+    foreign = [c for c in np.unique(codes).tolist() if c not in range(len(classes))]
+    if foreign:
+        raise DataError(
+            f"y holds the class code {foreign[0]!r}, but the data set names {len(classes)} "
+            f"classes, of codes 0 to {len(classes) - 1}. Write y or the classes again."
+        )
+    named: FloatArray = classes[codes.astype(np.int64)]
+    return named
+
+
+def encode_labels(y: FloatArray, labels: FloatArray) -> IntArray:
+    """Return the code of each label, int32 (m,)."""
+    codes = np.minimum(np.searchsorted(labels, y), len(labels) - 1).astype(np.int32)
+    if not (labels[codes] == y).all():
+        raise DataError(
+            "y gave a label at the second reading that it did not give at the first. A Dask array "
+            "must compute the same values each time: seed it, or write it to Zarr."
+        )
+    return codes
+
+
+def take_kept(
+    X: FloatArray, y: FloatArray, weights: FloatArray | None, labels: FloatArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return the features, class codes and weights of a block's rows that count."""
+    kept = kept_rows(X, weights)
+    codes = encode_labels(y[kept, 0], labels)
+    given = np.ones(len(codes)) if weights is None else weights[kept, 0].astype(np.float64)
+    return X[kept], codes, given
+
+
+def block_checksum(X: FloatArray, codes: IntArray, weights: FloatArray, first_kept: int) -> int:
+    """Return the checksum of rows with codes and weights, which adds up over blocks."""
+    extra = np.column_stack([codes.astype(np.float64), weights])
+    return (row_checksum(X, first_kept) + row_checksum(extra, first_kept)) % 2**64

@@ -1,0 +1,97 @@
+"""Asking the workers of a cluster, beside their tasks; one that is lost meanwhile is no error."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from daskls._version import __version__
+from daskls.errors import ClusterError
+from daskls.run.patience import Patience, ask_scheduler, losses_told, patience_s
+
+__all__ = ["ask_workers", "find_running", "wait_for_worker"]
+
+# Seconds that a worker has for its answer: its first one waits for its imports.
+ANSWER_S = 30.0
+# Seconds between two looks for a worker.
+LOOK_S = 0.2
+
+
+def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
+    """Return the scheduler's description of each running worker, once there is one.
+
+    Raises
+    ------
+    ClusterError : when none comes in time, or all stay paused
+    """
+    patience = Patience(client)
+    wanted: Any = None
+    while not (running := find_running(client)):
+        # Some clusters start workers only where there is a task for them.
+        with losses_told(client):
+            wanted = wanted or client.submit(int, pure=False)
+        patience.check()
+        time.sleep(LOOK_S)
+    return running
+
+
+def find_running(client: Any) -> dict[str, dict[str, Any]]:
+    """Return the scheduler's description of each running worker, by address."""
+    found = ask_scheduler(client)
+    workers = {} if found is None else found[0]
+    return {w: at for w, at in workers.items() if at["status"] == "running"}
+
+
+def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[str, Any]:
+    """Return what ``question(*args)`` gives in each running worker, by address.
+
+    Workers that are lost before they answer are left out; where all are, others are waited for.
+
+    Parameters
+    ----------
+    client : distributed client
+    question : function of a module. It runs beside the worker's tasks, so it must be quick.
+    args : its arguments
+
+    Raises
+    ------
+    ClusterError : when no worker answers in time, or one cannot import daskls
+    """
+    deadline = time.monotonic() + patience_s()
+    while True:
+        workers = list(wait_for_worker(client))
+        with losses_told(client):
+            replies = client.sync(_ask_all, client, workers, question, args)
+        for address, reply in replies.items():
+            # Unpickling the question fails; the scheduler hands its text on.
+            if isinstance(reply, Exception) and "No module named" in str(reply):
+                raise ClusterError(
+                    f"The worker {address} cannot import daskls ({reply}). Install daskls "
+                    f"{__version__} and what it needs on every worker, or stop that one."
+                )
+            if isinstance(reply, Exception) and not isinstance(reply, (OSError, TimeoutError)):
+                raise reply
+        answers = {w: r for w, r in replies.items() if not isinstance(r, Exception)}
+        if answers:
+            return answers
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"None of {len(workers)} worker(s), {workers[0]} first, answered within "
+                f"{patience_s():g} s (Dask's setting daskls.patience). See whether they still run."
+            )
+
+
+async def _ask_all(
+    client: Any, workers: list[str], question: Callable[..., Any], args: tuple[Any, ...]
+) -> dict[str, Any]:
+    """Ask all workers at once; an answer is an exception where none came."""
+
+    async def ask(address: str) -> Any:
+        asked = client.run(question, *args, workers=[address], on_error="return", asynchronous=True)
+        try:
+            found = await asyncio.wait_for(asked, min(ANSWER_S, patience_s()))
+        except (OSError, TimeoutError) as error:
+            return error
+        return found[address]
+
+    return dict(zip(workers, await asyncio.gather(*map(ask, workers)), strict=True))
