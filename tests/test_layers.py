@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "daskls"
 LEVELS = {
     "errors": 0,
     "records": 0,
+    "seeds": 0,
     "_version": 0,
     "kernels": 1,
     "solvers": 2,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskls.errors import ParameterError
+from daskls.seeds import SET_ROWS, SET_STRUCTURE
 
 __all__ = [
     "CLASSES",
@@ -54,7 +55,7 @@ def draw_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: i
     first_group, last_group = first_row // GROUP_ROWS, max(first_row + n_rows - 1, 0) // GROUP_ROWS
     # A group is always drawn whole: how many rows are asked for must not move the stream.
     groups = [
-        draw(np.random.default_rng([seed, set_id, group]), GROUP_ROWS)
+        draw(SET_ROWS.generator(seed, set_id=set_id, group=group), GROUP_ROWS)
         for group in range(first_group, max(last_group, first_group) + 1)
     ]
     inside = slice(first_row - first_group * GROUP_ROWS, None)
@@ -66,8 +67,7 @@ def draw_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: i
 def structure_rng(seed: int, set_id: int) -> np.random.Generator:
     """The generator of what all rows share (centers, planes); no group of rows uses it."""
     check_seed(seed)
-    # A trailing 1: NumPy pads a short seed with zeros, so [seed, set_id] would be group 0.
-    return np.random.default_rng([seed, set_id, 0, 1])
+    return SET_STRUCTURE.generator(seed, set_id=set_id)
 
 
 def flip_labels(

@@ -8,6 +8,7 @@ from daskls.kernels.route import nearest_point
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.partition.tree import route_rows
 from daskls.records import Chunks, FloatArray, IntArray, Partition, VoronoiCells
+from daskls.seeds import CHUNKS
 
 __all__ = ["assign_rows", "find_cells"]
 
@@ -28,7 +29,7 @@ def assign_rows(partition: Partition, X: FloatArray, numbers: IntArray) -> Itera
     """
     if isinstance(partition, Chunks):
         # Chunk sizes differ by one row at most.
-        places = shuffle_numbers(numbers, partition.n_rows, partition.seed)
+        places = shuffle_numbers(numbers, partition.n_rows, CHUNKS(partition.seed))
         yield places * partition.n_leaves // partition.n_rows
     elif isinstance(partition, VoronoiCells):
         yield find_cells(partition, X)

@@ -22,6 +22,7 @@ import numpy as np
 from daskls.kernels.blocks import STEP, UNIT_ROUNDOFF, squares_to
 from daskls.partition.shuffle import row_keys
 from daskls.records import FloatArray, IntArray
+from daskls.seeds import CENTER_ORDER
 
 __all__ = ["Cover", "n_ranked_rows", "order_rows"]
 
@@ -115,9 +116,9 @@ def order_rows(
     -------
     order : int64 array, shape (n,)
     """
-    chosen = np.argsort(row_keys(sampled, seed), kind="stable")[:n_ranked]
+    chosen = np.argsort(row_keys(sampled, CENTER_ORDER(seed)), kind="stable")[:n_ranked]
     ranked = sampled[chosen][farthest_first(X[chosen])]
-    order = np.argsort(row_keys(numbers, seed), kind="stable")
+    order = np.argsort(row_keys(numbers, CENTER_ORDER(seed)), kind="stable")
     by_number = np.argsort(ranked, kind="stable")
     # Where a row's number stands among the ranked ones, if it does.
     found = np.searchsorted(ranked[by_number], numbers[order])

@@ -5,6 +5,7 @@ import numpy as np
 from daskls.kernels.frame import Frame
 from daskls.partition.assign import find_cells
 from daskls.records import FloatArray, VoronoiCells
+from daskls.seeds import CLUSTERS
 
 __all__ = ["find_points"]
 
@@ -34,7 +35,7 @@ def find_points(X: FloatArray, frame: Frame, n_cells: int, seed: int) -> Voronoi
         min(n_cells, len(X)),
         batch_size=BATCH_ROWS,
         n_init=3,
-        random_state=np.random.RandomState(seed % 2**32),
+        random_state=CLUSTERS.generator(seed),
     )
     # OpenMP's threads would add up what k-means compares in an order of theirs.
     with threadpool_limits(1, user_api="openmp"):

@@ -11,6 +11,7 @@ import numpy as np
 
 from daskls.partition.shuffle import row_keys, shuffle_numbers
 from daskls.records import IntArray, SamplingSpec
+from daskls.seeds import BALLS, SUBSAMPLES
 
 __all__ = ["MAX_VALIDATION_ROWS", "Draws", "ball_keys", "plan_draws", "sampling_sizes"]
 
@@ -60,7 +61,7 @@ class Draws:
 
     def shuffled(self, numbers: IntArray) -> IntArray:
         """Return each row's place in the permutation, by its global number."""
-        return shuffle_numbers(numbers, self.n_rows, self.seed)
+        return shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
 
 
 def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:
@@ -119,7 +120,6 @@ def ball_keys(numbers: IntArray, centers: IntArray, seed: int) -> IntArray:
     centers : int array, shape (p,). The global row number of each ball's center.
     seed : int
     """
-    # Far from the keys of folds and of the order of centers, to which the seed adds as numbers do.
-    of_ball = row_keys(centers, seed + (1 << 52))
+    of_ball = row_keys(centers, BALLS(seed))
     with np.errstate(over="ignore"):
         return row_keys(numbers.astype(np.uint64) + of_ball, 0)

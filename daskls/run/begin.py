@@ -32,6 +32,7 @@ from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.rows import BlockRows
 from daskls.run.sample import Sample, sample_rows
 from daskls.run.scan import LabelScan, name_classes, scan_labels
+from daskls.seeds import TRUNK
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, read_partition, write_partition
 
@@ -200,11 +201,6 @@ def resolved_spec(begun: Beginning) -> SolverSpec:
     return replace(spec, gamma=(scale_gamma(begun),))
 
 
-def trunk_seed(seed: int, partition: int) -> tuple[int, ...]:
-    """Name a further partition; the last number keeps it apart from any cell's seed."""
-    return seed, partition, 0, 1
-
-
 @undisturbed
 def _partition(begun: Beginning, cut: Callable[[Beginning], Partition]) -> Partition:
     """Cut space and store how, or read what is stored."""
@@ -223,7 +219,7 @@ def grow_trunks(begun: Beginning) -> Forest:
     X = begun.sample.X
     center = X.mean(axis=0, dtype=np.float64)
     further = range(1, begun.request.n_partitions)
-    seeds = [None, *(trunk_seed(begun.seed, number) for number in further)]
+    seeds = [None, *(TRUNK(begun.seed, partition=number) for number in further)]
     bound = begun.sampling.max_sampled_rows
     return Forest(tuple(grow_tree(X, bound, center, seed) for seed in seeds))
 

@@ -18,6 +18,7 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.progress import StageClock
 from daskls.run.regroup import load_partition
+from daskls.seeds import ROW_FOLDS
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.leaves import (
     CACHE_NBYTES,
@@ -68,8 +69,7 @@ class RowsHandle:
 
 def folds_of(numbers: IntArray, seed: int, n_folds: int) -> IntArray:
     """Return the fold of each row, by its global number."""
-    # Far from the keys of the order of centers, to which the seed adds as the numbers do.
-    folds: IntArray = row_keys(numbers, seed + (1 << 48)) % np.uint64(n_folds)
+    folds: IntArray = row_keys(numbers, ROW_FOLDS(seed)) % np.uint64(n_folds)
     return folds
 
 

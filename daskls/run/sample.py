@@ -10,6 +10,7 @@ from daskls.run.blocks import block_start, map_rows
 from daskls.run.rows import BlockRows
 from daskls.run.scan import LabelScan, block_checksum, take_kept
 from daskls.run.values import first_bad_value, value_error
+from daskls.seeds import SAMPLE
 
 __all__ = ["Sample", "sample_block", "sample_numbers", "sample_rows"]
 
@@ -36,7 +37,7 @@ def sample_numbers(n_rows: int, n_sample: int, seed: int) -> IntArray:
     """Return sorted global row numbers: the same whatever the blocks, in every task."""
     if n_sample >= n_rows:
         return np.arange(n_rows)
-    rng = np.random.default_rng((seed, n_rows))
+    rng = SAMPLE.generator(seed, n_rows=n_rows)
     return np.sort(rng.choice(n_rows, n_sample, replace=False, shuffle=False))
 
 

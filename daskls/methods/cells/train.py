@@ -22,6 +22,7 @@ from daskls.records import (
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.regroup import load_partition
+from daskls.seeds import BRANCH, CELL_FOLDS
 from daskls.solvers.cell import fit_cell
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.models import branch_arrays, finished_bundles, write_bundle
@@ -39,11 +40,6 @@ class FitJob:
     spec: SolverSpec
     cell_size: int
     seed: int
-
-
-def branch_seed(seed: int, leaf: int) -> tuple[int, ...]:
-    """Name a leaf of a further partition; the last number keeps it apart from any cell's seed."""
-    return seed, leaf, 0, 2
 
 
 @undisturbed
@@ -72,7 +68,7 @@ def _cut_leaf(rows: Rows, leaf: int, partition: Partition, job: FitJob) -> Tree:
     """Cut a leaf into cells; a chunk, which has no place in space, is one cell."""
     if not isinstance(partition, Forest):
         return no_cuts(np.zeros(rows.X.shape[1]))
-    seed = branch_seed(job.seed, leaf) if partition.partition_of(leaf) else None
+    seed = BRANCH(job.seed, leaf=leaf) if partition.partition_of(leaf) else None
     return grow_tree(rows.X, job.cell_size, partition.center, seed)
 
 
@@ -85,7 +81,7 @@ def _fit_leaf(
         own = rows.take(np.flatnonzero(cells == cell))
         number = partition.partition_of(leaf) if isinstance(partition, Forest) else 0
         report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=number)
-        seed = (job.seed, leaf, cell)
+        seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
         yield fit_cell(own.X, own.codes, own.weights, job.spec, report, seed)
 
 

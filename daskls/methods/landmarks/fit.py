@@ -31,6 +31,7 @@ from daskls.run.compute import compute_each
 from daskls.run.identity import FitRequest
 from daskls.run.progress import Progress, StageClock
 from daskls.run.rows import BlockRows
+from daskls.seeds import LANDMARKS
 from daskls.solvers.bias import BiasSearch, Evaluation
 from daskls.solvers.landmarks import draw_landmarks, find_components
 from daskls.solvers.sums import total
@@ -165,7 +166,8 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec, frame: Frame) -> N
     wanted = method.n_landmarks or min(n_features, most)
     with one_blas_thread():
         if method.landmarks == "random":
-            landmarks = draw_landmarks(X, frame, wanted, (begun.seed, begun.scan.n_kept, 7))
+            drawn = LANDMARKS(begun.seed, n_rows=begun.scan.n_kept)
+            landmarks = draw_landmarks(X, frame, wanted, drawn)
         else:
             landmarks, deviations = find_components(X, frame, wanted)
             if method.projection == "rbf":

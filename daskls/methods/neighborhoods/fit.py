@@ -27,6 +27,7 @@ from daskls.run.gather import RowsHandle, gather_rows, has_rows, rows_handle
 from daskls.run.identity import FitRequest
 from daskls.run.progress import Progress, StageClock
 from daskls.run.rows import BlockRows
+from daskls.seeds import SELECTED_ROWS
 from daskls.solvers.sums import totals
 from daskls.store.centers import Centers
 from daskls.store.layout import Root
@@ -188,7 +189,7 @@ def _local_errors(
 def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[int]:
     """Return the places of rows drawn by seed from all row numbers."""
     reader = handle.open()
-    rng = np.random.default_rng((begun.seed, reader.n_rows, 5))
+    rng = SELECTED_ROWS.generator(begun.seed, n_rows=reader.n_rows)
     drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
     numbers = reader.read_numbers()
     places: list[int] = np.argsort(numbers, kind="stable")[drawn].tolist()

@@ -24,6 +24,7 @@ from daskls.run.begin import Beginning
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.gather import RowsHandle, folds_of
+from daskls.seeds import CANDIDATE
 from daskls.solvers.neighborhood import candidate_models
 from daskls.solvers.sums import total, totals
 from daskls.store.exchange import Rows
@@ -130,7 +131,7 @@ def judge_centers(
             for i in range(len(rows.X)):
                 asked = reader.read_places(queries[number])
                 own = Rows(rows.X[i], rows.codes[i], rows.weights[i], rows.numbers[i])
-                seed = (job.seed, int(found.numbers[i, 0]), 8)
+                seed = CANDIDATE(job.seed, row=int(found.numbers[i, 0]))
                 own_counts = _judge_center(own, asked, job, n_classes, seed)
                 counted[number] = own_counts.reshape(counted.shape[1:])
                 number += 1

@@ -10,6 +10,7 @@ from daskls.methods.views import home_order
 from daskls.neighbors.search import find_nearest, metric_of
 from daskls.plan import chunk_size
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel
+from daskls.seeds import QUERY
 from daskls.solvers.neighborhood import fit_neighborhood
 from daskls.store.exchange import Rows
 from daskls.store.leaves import open_leaves
@@ -78,6 +79,6 @@ def _fit(reader: ModelReader, rows: Rows, i: int) -> LocalModel:
         spec,
         None if percentiles is None else tuple(percentiles),
         CellReport(0, 0, 0, 0, 0.0),
-        (int(reader.meta["seed"]), int(rows.numbers[i, 0]), 6),
+        QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0])),
         at_origin=spec.kernel == "poly",
     )

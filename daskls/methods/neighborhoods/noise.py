@@ -14,6 +14,7 @@ from daskls.records import FloatArray, IntArray
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
+from daskls.seeds import LEFT_OUT
 from daskls.solvers.neighborhood import label_probability
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader, open_model
@@ -67,7 +68,7 @@ def _leave_one_out(reader: ModelReader, X: FloatArray, codes: IntArray, first: i
                     X[query],
                     int(codes[query]),
                     reader.spec,
-                    (seed, first + query, 7),
+                    LEFT_OUT(seed, row=first + query),
                     at_origin=reader.spec.kernel == "poly",
                 )
     return answer

@@ -20,6 +20,7 @@ from daskls.records import (
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.gather import RowsHandle
+from daskls.seeds import JUDGED, NEIGHBORHOOD
 from daskls.solvers.neighborhood import fit_neighborhood, grid_errors
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
@@ -105,7 +106,7 @@ def _fit_all(
                 job.neighbors.percentiles,
                 report,
                 # The center's own row names it: the number of a center depends on all others.
-                (job.seed, int(found.numbers[i, 0]), 3),
+                NEIGHBORHOOD(job.seed, row=int(found.numbers[i, 0])),
                 at_origin=job.spec.kernel == "poly",
             )
             number += 1
@@ -134,7 +135,7 @@ def judge_row(place: int, job: NeighborJob) -> FloatArray:
                     job.neighbors.inner(k),
                     job.spec,
                     job.neighbors.percentiles,
-                    (job.seed, int(found.numbers[0, 0]), k, 4),
+                    JUDGED(job.seed, row=int(found.numbers[0, 0]), n_neighbors=k),
                     at_origin=job.spec.kernel == "poly",
                 )
                 for k in job.neighbors.n_neighbors
