@@ -28,12 +28,11 @@ from threadpoolctl import threadpool_limits
 
 from daskls import LocalSamplingSVC, NeighborSamplingSVC
 from daskls.datasets import load_real
-from daskls.methods.predict import labels_of
-from daskls.methods.sampling import fit as fit_sampling
+from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import rounds as search_rounds
 from daskls.methods.sampling.search import Search, stalls
-from daskls.methods.scores import model_scores
+from daskls.methods.scores import labels_of, model_scores
 from daskls.store.models import BundleModels
 
 RESULTS = Path(__file__).parent / "results"
@@ -98,7 +97,7 @@ def every_step(name: str) -> Iterator[list[float]]:
         patch.object(Search, "train", timed),
         patch.object(search_radii, "stalls", lambda *_: False),
         patch.object(search_rounds, "stalls", lambda *_: False),
-        patch.object(fit_sampling, "drop_others", lambda *_: None),
+        patch.object(sampling_method, "drop_others", lambda *_: None),
         patch.object(search_radii, "MAX_RADIUS_STEPS", SETS[name]["n_radii"]),
         patch.object(search_rounds.RoundSearch, "n_rounds", SETS[name]["n_rounds"]),
     ):

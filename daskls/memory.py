@@ -5,21 +5,15 @@ from dataclasses import dataclass
 from daskls.records import SolverSpec
 
 __all__ = [
-    "WAITING_PAIRS",
     "TaskSizes",
     "assign_nbytes",
-    "ball_nbytes",
     "cell_nbytes",
     "gather_nbytes",
     "group_nbytes",
     "grow_nbytes",
-    "landmark_nbytes",
     "largest_block",
     "leaf_nbytes",
     "model_nbytes",
-    "neighborhood_nbytes",
-    "pairs_within",
-    "sample_nbytes",
     "search_nbytes",
 ]
 
@@ -27,19 +21,6 @@ F4, F8 = 4, 8
 # Rows of a routing tile and of a kernel matrix's panel, as in kernels/route.py and kernels/gram.py.
 ROUTE_ROWS = 4096
 GEMM_ROWS = 240
-# Columns of a product, queries that one large model answers together and the bytes of their kernel
-# values, as in kernels/gram.py and methods/predict.py.
-GEMM_COLUMNS = 1 << 14
-SLAB_ROWS, LEAST_SLAB_ROWS, SLAB_NBYTES = 960, 240, 64 << 20
-# Queries of a product of an rbf model, as in kernels/decision.py.
-ANSWER_ROWS = 48
-# Kernel values that one large SVM keeps at the least, as in solvers/large.py.
-CACHE_NBYTES = 8 << 20
-# Pairs of a ball and a row that wait before those beyond a ball's quota are dropped, and that are
-# looked at together, as in neighbors/balls.py; what a pair holds while it is sorted.
-WAITING_PAIRS = 1 << 16
-MARKED_PAIRS = 1 << 16
-PAIR_NBYTES = 104
 # The matrices of pairs of classes that are gathered together, in units of the cell's own one, and
 # what a row of a pair holds beside, as in solvers/pairs.py.
 BLOCKS_SHARE = 3
@@ -165,68 +146,3 @@ def search_nbytes(sizes: TaskSizes, n_queries: int, n_neighbors: int, leaf_rows:
     leaf = leaf_rows * (sizes.n_features * (F8 + F4) + 52)
     tile = min(n_queries, 512) * min(leaf_rows, sizes.cell_size) * 2 * F8
     return leaf + tile + n_queries * n_neighbors * 6 * F8 + n_queries * sizes.n_features * 3 * F8
-
-
-def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, chunk: int) -> int:
-    """Peak bytes of training ``chunk`` neighborhoods: lists, rows, one's matrices, and models.
-
-    The models of up to four chunks are held until they are written, and copied as they are.
-    """
-    rows = chunk * n_neighbors * (sizes.n_features * F8 + 20)
-    searching = search_nbytes(sizes, chunk, n_neighbors, leaf_rows)
-    models = 2 * 4 * model_nbytes(sizes, chunk * n_neighbors)
-    return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
-
-
-def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems: int) -> int:
-    """Peak bytes of solving a cell of an L3-SVM: read, projected, inner products, a factor."""
-    reading = 2 * n_rows * sizes.row_nbytes
-    projected = n_rows * n_landmarks * F8
-    inner = n_rows**2 * F8 if n_rows <= 2 * n_landmarks else 0
-    factor = min(n_rows, n_landmarks) ** 2 * F8
-    states = 4 * n_problems * (n_landmarks + 16) * F8
-    tile = 1024 * (sizes.n_features + 3 * n_landmarks) * F8
-    return reading + projected + inner + factor + states + tile + n_rows * ROW_TEMPORARIES
-
-
-def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Peak bytes of training one SVM on a sample without a matrix of all its rows.
-
-    As if every row became a support row; then the model judges the rows that validate.
-    """
-    m, d, k = n_rows, sizes.n_features, sizes.n_classes
-    rows = m * sizes.row_nbytes + m * d * F4 + m * ROW_TEMPORARIES
-    solution = m * (k - 1) * (2 * F8 + F4)
-    training = rows + m * d * 2 * F8 + solution + CACHE_NBYTES
-    judging = rows + m * d * (2 * F4 + F8) + solution + _answer_nbytes(sizes.spec, m)
-    return max(training, judging) + m * sizes.row_nbytes
-
-
-def _answer_nbytes(spec: SolverSpec, n_support: int) -> int:
-    """Bytes of the kernel values of the queries that a model answers together, and of a product."""
-    if spec.kernel == "rbf":
-        # A tile of products; kernel values are kept of one query.
-        return ANSWER_ROWS * n_support * F8
-    least = max(SLAB_NBYTES // (F8 * max(n_support, 1)), LEAST_SLAB_ROWS)
-    slab = min(SLAB_ROWS, least) * n_support * F8
-    return slab + LEAST_SLAB_ROWS * min(n_support, GEMM_COLUMNS) * F8
-
-
-def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_pairs: int) -> int:
-    """Peak bytes of drawing from balls: their centers, a leaf, and pairs of a ball and a row.
-
-    ``n_pairs`` of them are kept; before the others are dropped, as many more wait.
-    """
-    centers = n_balls * (sizes.row_nbytes + 2 * sizes.n_features * F8 + 4 * F8)
-    leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
-    marked = min(MARKED_PAIRS, n_balls * leaf_rows)
-    return centers + leaf + (n_pairs + max(WAITING_PAIRS, n_pairs) + marked) * PAIR_NBYTES
-
-
-def pairs_within(sizes: TaskSizes, n_balls: int, leaf_rows: int, nbytes: int) -> int:
-    """Return how many pairs of a ball and a row a task keeps in so many bytes.
-
-    The bytes are enough for `WAITING_PAIRS` of them.
-    """
-    free = nbytes - ball_nbytes(sizes, n_balls, leaf_rows, WAITING_PAIRS)
-    return WAITING_PAIRS + free // (2 * PAIR_NBYTES)

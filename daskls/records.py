@@ -21,14 +21,11 @@ __all__ = [
     "Forest",
     "IntArray",
     "KernelSpec",
-    "LandmarkSpec",
     "LeafRows",
     "LinearModel",
     "LocalModel",
-    "NeighborSpec",
     "Partition",
     "Regions",
-    "SamplingSpec",
     "SolverSpec",
     "Tree",
     "VoronoiCells",
@@ -86,78 +83,6 @@ class SolverSpec:
         if self.gamma is not None:
             return len(self.gamma)
         return N_GRID if self.kernel == "rbf" else 1
-
-
-@dataclass(frozen=True)
-class NeighborSpec:
-    """What a method on neighborhoods does beyond the solver's part.
-
-    Attributes
-    ----------
-    name : "falk", "knnsvm" or "knn"
-    n_neighbors : tuple of int. Candidates of k.
-    n_assigned : k', or None for k // 2
-    assign : which center's model answers a query: that of its nearest row ("point"), the nearest
-        one ("center"), or the nearest ``n_centers`` together ("k_centers")
-    selection : "local", "grid", "each", or None
-    percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
-        is given
-    n_selected : int. Neighborhoods that local selection looks at.
-    """
-
-    name: str
-    n_neighbors: tuple[int, ...]
-    n_assigned: int | None = None
-    assign: str = "point"
-    n_centers: int = 3
-    selection: str | None = None
-    percentiles: tuple[float, ...] | None = None
-    n_selected: int = 10
-
-    def inner(self, n_neighbors: int) -> int:
-        """Return k' for a candidate of k."""
-        return self.n_assigned or max(n_neighbors // 2, 1)
-
-
-@dataclass(frozen=True)
-class LandmarkSpec:
-    """What L3-SVMs do beyond the solver's part.
-
-    Attributes
-    ----------
-    name : "l3"
-    n_cells : int, or None for as many as the rows can bear. Clusters of k-means, at the most.
-    n_landmarks : int, or None for the number of features
-    landmarks : "random" or "pca"
-    projection : "linear" or "rbf"
-    """
-
-    n_cells: int | None
-    n_landmarks: int | None
-    landmarks: str
-    projection: str
-    name: str = "l3"
-
-
-@dataclass(frozen=True)
-class SamplingSpec:
-    """What a method that trains one SVM on a chosen sample does beyond the solver's part.
-
-    Attributes
-    ----------
-    name : "local-sampling" or "cglq"
-    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples. None, as for
-        n_subsamples: by the number of rows and classes.
-    n_subsamples : int, or None
-    radius_scale : factor of the median radius, or None for a search
-    n_neighbors : int. Of each support row, that a round adds.
-    """
-
-    name: str
-    sample_fraction: float | None
-    n_subsamples: int | None = 1
-    radius_scale: float | None = None
-    n_neighbors: int = 5
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import zarr
 from distributed import LocalCluster, WorkerPlugin
 
 from daskls import VoronoiSVC
+from daskls.methods import average, predict
 from daskls.store.groups import describe_group
 from daskls.store.reader import ModelReader
 
@@ -464,3 +465,11 @@ def reset_peak():
 def peak():
     """Return this process's pid and its peak memory since `reset_peak`."""
     return os.getpid(), memory_nbytes("VmHWM")
+
+
+def tiny_blocks(patch, **slabs):
+    """Answer queries in the smallest blocks and tiles that there may be, and in slabs as given."""
+    for module in (average, predict):
+        patch.setattr(module, "SUPER_NBYTES", 1)
+    for name, value in slabs.items():
+        patch.setattr(average, name, value)

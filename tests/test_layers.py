@@ -14,6 +14,7 @@ LEVELS = {
     "records": 0,
     "seeds": 0,
     "_version": 0,
+    "registry": 0,
     "kernels": 1,
     "solvers": 2,
     "partition": 2,

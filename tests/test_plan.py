@@ -7,25 +7,19 @@ import numpy as np
 import pytest
 
 from daskls.errors import MemoryPlanError, ParameterError
-from daskls.memory import (
-    WAITING_PAIRS,
-    TaskSizes,
-    assign_nbytes,
-    group_nbytes,
-    leaf_nbytes,
-    model_nbytes,
-)
+from daskls.memory import TaskSizes, assign_nbytes, group_nbytes, leaf_nbytes, model_nbytes
+from daskls.methods.cells.plan import check_cells
+from daskls.methods.sampling.method import CGLQ, LocalSampling
+from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
 from daskls.partition.subsamples import plan_draws
 from daskls.plan import (
+    Extent,
     Resources,
-    check_memory,
     check_sample,
-    check_sampling,
-    most_pairs,
     plan_bundles,
     plan_sample,
 )
-from daskls.records import SamplingSpec, SolverSpec
+from daskls.records import SolverSpec
 
 MIB = 1 << 20
 ROOMY = Resources(2, 1 << 40)
@@ -79,7 +73,7 @@ def test_a_sample_too_large_for_the_client_is_refused():
 
 def test_few_wide_rows_need_no_scatter_matrix():
     sizes = sizes_of(n_features=20_000)
-    check_memory(sizes, 200, 200, 200, Resources(1, 2**29), at="expected")
+    check_cells(Extent(sizes, 200, 200, 200), Resources(1, 2**29))
 
 
 def test_a_leaf_keeps_two_standard_deviations_below_whole_cells():
@@ -173,9 +167,9 @@ def test_empty_leaves_are_trained_too():
 def test_what_fits_is_not_refused():
     sizes = sizes_of()
     needed = max(group_nbytes(sizes, 14_000), assign_nbytes(sizes, 100_000))
-    check_memory(sizes, 10**7, 14_000, 100_000, Resources(2, needed), at="expected")
+    check_cells(Extent(sizes, 10**7, 14_000, 100_000), Resources(2, needed))
     with pytest.raises(MemoryPlanError):
-        check_memory(sizes, 10**7, 14_000, 100_000, Resources(2, needed - 1), at="expected")
+        check_cells(Extent(sizes, 10**7, 14_000, 100_000), Resources(2, needed - 1))
 
 
 @pytest.mark.parametrize("n_features", [2, 100, 784])
@@ -185,7 +179,7 @@ def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
     sizes = sizes_of(n_features)
     limit = int(share * assign_nbytes(sizes, block_rows))
     with pytest.raises(MemoryPlanError, match="rechunk X in blocks") as caught:
-        check_memory(sizes, 10**6, 1, block_rows, Resources(1, limit), at="expected")
+        check_cells(Extent(sizes, 10**6, 1, block_rows), Resources(1, limit))
     message = str(caught.value)
     assert f"{block_rows} rows" in message
     assert f"{limit / MIB:.0f} MiB" in message
@@ -199,7 +193,7 @@ def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
 def refused_cell_size(sizes, n_rows, leaf_rows, limit):
     """Return the cell_size that the refusal advises."""
     with pytest.raises(MemoryPlanError, match="lower cell_size") as caught:
-        check_memory(sizes, n_rows, leaf_rows, 1, Resources(1, limit), at="in leaf 3")
+        check_cells(Extent(sizes, n_rows, leaf_rows, 1, "in leaf 3"), Resources(1, limit))
     message = str(caught.value)
     assert f"{leaf_rows} rows in leaf 3" in message
     assert f"cells of up to {sizes.cell_size}" in message
@@ -226,34 +220,32 @@ def test_a_smaller_cell_size_as_advised_fits(share, n_rows, n_features):
     # Who follows it gets the leaves of that cell_size, not the same leaves shrunk.
     smaller = sizes_of(n_features, cell_size=advised)
     rows_then = plan_sample(n_rows, n_features, advised).leaf_rows
-    check_memory(smaller, n_rows, rows_then, 1, Resources(1, limit), at="expected")
+    check_cells(Extent(smaller, n_rows, rows_then, 1), Resources(1, limit))
 
 
 def test_no_cell_size_is_named_where_none_fits():
     # Not even the rows of one cell of a single row fit, though a block of one row does.
     sizes = sizes_of(n_features=10**6)
     with pytest.raises(MemoryPlanError, match="; lower cell_size, or give each worker"):
-        check_memory(sizes, 4000, 4000, 1, Resources(1, assign_nbytes(sizes, 1)), at="expected")
+        check_cells(Extent(sizes, 4000, 4000, 1), Resources(1, assign_nbytes(sizes, 1)))
 
 
 def refused_sampling(sampling, n_rows, error=ParameterError, nbytes=1 << 40, **sizes):
     """Return the message that refuses a method on samples."""
+    extent = Extent(sizes_of(**sizes), n_rows, min(n_rows, 1024), 1000)
     with pytest.raises(error) as caught:
-        check_sampling(
-            sizes_of(**sizes), n_rows, min(n_rows, 1024), 1000, Resources(1, nbytes),
-            at="expected", sampling=sampling,
-        )  # fmt: skip
+        sampling.check(extent, Resources(1, nbytes))
     return str(caught.value).split("; ")[-1]
 
 
-@pytest.mark.parametrize("name", ["local-sampling", "cglq"])
+@pytest.mark.parametrize("method", [LocalSampling, CGLQ])
 @pytest.mark.parametrize("n_rows", [2, 3, 20, 150, 1500])
 @pytest.mark.parametrize("n_subsamples", [1, 3, 10, 2000])
 @pytest.mark.parametrize("fraction", [0.0005, 0.0012, 0.3, 1.0])
-def test_remedies_of_small_subsamples_can_be_followed(fraction, n_subsamples, n_rows, name):
+def test_remedies_of_small_subsamples_can_be_followed(fraction, n_subsamples, n_rows, method):
     if plan_draws(n_rows, fraction, n_subsamples, 0).subsample_rows >= 2:
         return
-    message = refused_sampling(SamplingSpec(name, fraction, n_subsamples), n_rows)
+    message = refused_sampling(method(fraction, n_subsamples), n_rows)
     advice = message.removesuffix(".").split(", or ")
     assert advice.pop() == "fit on more rows"
     possible = n_rows - max(n_rows // 10, 1) >= 2
@@ -270,18 +262,18 @@ def test_remedies_of_small_subsamples_can_be_followed(fraction, n_subsamples, n_
 
 
 def test_neighbors_are_planned_as_many_as_there_are():
-    many = SamplingSpec("cglq", 0.1, n_neighbors=10**6)
+    many = CGLQ(0.1, n_neighbors=10**6)
     roomy = Resources(1, 1 << 30)
-    check_sampling(sizes_of(2), 400, 400, 400, roomy, at="expected", sampling=many)
+    many.check(Extent(sizes_of(2), 400, 400, 400), roomy)
     message = refused_sampling(many, 4000, MemoryPlanError, 256 << 20, n_features=2)
     assert message.startswith("lower n_neighbors below 3599, or give each worker")
 
 
 def test_rows_of_large_balls_are_drawn_in_parts():
     # Ten million rows, of which balls may draw all: a task keeps the pairs of a few balls.
-    own = SamplingSpec("local-sampling", 0.002, 20, radius_scale=300.0)
+    own = LocalSampling(0.002, 20, radius_scale=300.0)
     laptop = Resources(2, 1 << 30)
-    check_sampling(sizes_of(28), 10**7, 8192, 10**5, laptop, at="expected", sampling=own)
+    own.check(Extent(sizes_of(28), 10**7, 8192, 10**5), laptop)
     most = most_pairs(sizes_of(28), 20_000, 8192, laptop, 0.02)
     assert WAITING_PAIRS < most < 10**7
     larger = replace(laptop, task_nbytes=1 << 31)
@@ -289,7 +281,7 @@ def test_rows_of_large_balls_are_drawn_in_parts():
 
 
 def test_pairs_that_wait_are_planned():
-    own = SamplingSpec("local-sampling", 0.002, 3, radius_scale=300.0)
+    own = LocalSampling(0.002, 3, radius_scale=300.0)
     # No other fraction would change what they need.
     message = refused_sampling(own, 10**6, MemoryPlanError, 30 << 20, n_features=2)
     assert message == "give each worker more memory or fewer threads."
@@ -300,4 +292,4 @@ def test_pairs_that_wait_are_planned():
 
 def test_large_sizes_are_told_in_gib():
     with pytest.raises(MemoryPlanError, match=r"\d+\.\d GiB"):
-        check_memory(sizes_of(cell_size=10**5), 10**6, 10**5, 1, Resources(1, 10**9), at="expected")
+        check_cells(Extent(sizes_of(cell_size=10**5), 10**6, 10**5, 1), Resources(1, 10**9))

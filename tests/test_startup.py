@@ -26,7 +26,7 @@ TRAINERS = {
     "daskls.run.begin",
     "daskls.methods.sampling.enrich",
     "daskls.methods.cells.fit",
-    "daskls.methods.sampling.fit",
+    "daskls.methods.fit",
     "daskls.methods.neighborhoods.lazy",
     "daskls.methods.neighborhoods.train",
     "daskls.run.regroup",
@@ -146,9 +146,9 @@ def test_a_model_on_a_sample_is_answered_without_its_trainer(tmp_path, rows):
 def test_the_trainers_are_modules():
     # A renamed module would make the test above pass whatever is loaded.
     fit = (
-        "import json, sys; import daskls.methods.neighborhoods.fit; "
+        "import json, sys; import daskls.methods.fit, daskls.methods.neighborhoods.fit; "
         "import daskls.methods.neighborhoods.lazy, daskls.methods.cells.fit; "
-        "import daskls.methods.sampling.fit; "
+        "import daskls.methods.sampling.radii, daskls.methods.sampling.rounds; "
         "print(json.dumps(sorted(sys.modules)))"
     )
     assert set(run_python(fit)) >= TRAINERS

@@ -8,7 +8,7 @@ import typer
 from daskls.cli import cluster
 from daskls.cli.fit import Kernel, NNeighbors, Selection
 from daskls.cli.inputs import expand, open_data, parse_counts, parse_values
-from daskls.cli.methods import FILTERS, Filter, build_estimator
+from daskls.cli.methods import FILTERS, FilterName, build_estimator
 from daskls.cli.tables import format_number, format_share, print_pairs
 
 __all__ = ["denoise"]
@@ -22,9 +22,7 @@ def denoise(
     out: Annotated[
         str, typer.Argument(callback=expand, help="The data set to write; must not exist.")
     ],
-    method: Annotated[
-        Filter, typer.Option(help="falk: fast; knnsvm: an SVM a row, the row itself left out.")
-    ] = Filter.FALK,
+    method: FilterName = "falk",
     n_neighbors: NNeighbors = None,
     threshold: Annotated[
         float, typer.Option(min=0, max=1, help="Of the label's probability, of --method knnsvm.")

@@ -15,7 +15,7 @@ from daskls.cli.inputs import (
     parse_counts,
     parse_values,
 )
-from daskls.cli.methods import ESTIMATORS, Method, build_estimator
+from daskls.cli.methods import ESTIMATORS, MethodName, build_estimator
 from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
 
 __all__ = ["fit"]
@@ -87,7 +87,7 @@ def fit(
     model: Annotated[
         str, typer.Argument(callback=expand, help="Folder of the model; an unfinished one goes on.")
     ],
-    method: Annotated[Method, typer.Option(help="The method.")] = Method.VORONOI,
+    method: MethodName = "voronoi",
     cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
     chunk_size: Annotated[int, typer.Option(min=2, help="Rows of a random chunk.")] = 2000,
     kernel: Annotated[Kernel, typer.Option(help="The kernel.")] = Kernel.RBF,

@@ -20,9 +20,7 @@ __all__ = ["count_nbytes", "format_cells", "info"]
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
 MAX_SHOWN_CLASSES = 20
-NEIGHBORHOODS = ("falk", "knnsvm", "knn")
 TRIED = ("n_rows", "n_support", "validation_error", "seconds")
-SAMPLING = ("local-sampling", "cglq")
 
 
 def info(
@@ -82,30 +80,11 @@ def _shown(classes: list[Any]) -> str:
 
 def _print_unfinished(root: Any) -> None:
     """Print how far a fit came that was stopped."""
-    from daskls.store.centers import read_centers
-    from daskls.store.layout import read_partition
-    from daskls.store.models import finished_bundles
+    from daskls.methods.base import method_of
 
     attributes = root.attributes
     meta = attributes["meta"]
-    partition = root.find_group("partition")
-    state = "unfinished: space is not cut yet"
-    method = meta.get("method", {}).get("name")
-    if method in NEIGHBORHOODS:
-        done = sum(last - first + 1 for first, last in finished_bundles(root.path))
-        centers = read_centers(root)
-        of = "" if centers is None else f" of {len(centers.places)}"
-        state = f"unfinished: {done}{of} neighborhoods are trained"
-    elif method == "l3":
-        rounds = len(list((root.path / "joint").glob("*")))
-        state = f"unfinished: {rounds} rounds over all clusters are begun"
-    elif method in SAMPLING:
-        done = len(finished_bundles(root.path))
-        state = f"unfinished: {done} candidates are trained"
-    elif partition is not None:
-        done = sum(last - first + 1 for first, last in finished_bundles(root.path))
-        n_leaves = read_partition(partition).n_leaves
-        state = f"unfinished: {done} of {n_leaves} groups of cells are trained"
+    state = f"unfinished: {method_of(meta.get('method', {})).progress(root)}"
     print_pairs(
         f"Model {root.path}",
         [
@@ -135,6 +114,7 @@ def _short(value: Any) -> str:
 
 def _print_model(path: str) -> None:
     """Print a finished model and the quantiles of its report."""
+    from daskls.methods.base import method_of
     from daskls.store.reader import ModelReader
 
     reader = ModelReader(Path(path).absolute())
@@ -155,33 +135,27 @@ def _print_model(path: str) -> None:
         ("cells of one class", format_number((report.n_trained == 0).sum())),
         ("support rows", format_number(report.n_support.sum())),
     ]
-    if reader.method.get("name") in SAMPLING:
+    method = method_of(reader.method)
+    if method.step is not None:
         print_pairs(f"Model {path}", pairs)
-        _print_path(reader.method["name"], reader.summary)
+        _print_path(method.step, reader.summary)
         return
     pairs += [
-        ("choice on an edge", _edges(report, _axes(reader))),
-        ("solves above tol", format_number(_count_at_limit(reader))),
+        ("choice on an edge", _edges(report, method.chosen)),
+        ("solves above tol", format_number(method.count_open(report))),
     ]
     print_pairs(f"Model {path}", pairs)
     _print_quantiles(report)
 
 
-def _print_path(method: str, summary: dict[str, Any]) -> None:
+def _print_path(step: str, summary: dict[str, Any]) -> None:
     """Print the models that were tried, one a line, and mark the one that answers."""
     rows = []
     for row in summary["path"]:
         chosen = "chosen" if row["value"] == summary["best"] else ""
         rows.append((chosen, *(format_number(row[name]) for name in ("value", *TRIED))))
-    of = "round" if method == "cglq" else "radius_scale"
     print()
-    print_table("The models tried", ("", of, *TRIED), rows)
-
-
-def _count_at_limit(reader: Any) -> Any:
-    """Return the solves that stopped short of tol; clusters of one model share theirs."""
-    counts = reader.report.n_at_limit
-    return counts.max() if reader.method.get("name") == "l3" else counts.sum()
+    print_table("The models tried", ("", step, *TRIED), rows)
 
 
 def format_cells(report: Any) -> str:
@@ -189,11 +163,6 @@ def format_cells(report: Any) -> str:
     n_partitions = int(report.partition.max()) + 1
     cells = format_number(len(report))
     return f"{cells} of {n_partitions} partitions" if n_partitions > 1 else cells
-
-
-def _axes(reader: Any) -> tuple[str, ...]:
-    """Return the parameters that a model's cells chose."""
-    return ("C",) if reader.method.get("name") == "l3" else ("C", "gamma")
 
 
 def _edges(report: Any, axes: tuple[str, ...]) -> str:

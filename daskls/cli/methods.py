@@ -2,55 +2,36 @@
 
 import inspect
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-__all__ = ["ESTIMATORS", "FILTERS", "Filter", "Method", "build_estimator"]
+from daskls.registry import FILTERS, METHODS, load_object
+
+__all__ = ["ESTIMATORS", "FILTERS", "FilterName", "MethodName", "build_estimator"]
+
+# Where the estimator of each `--method` of `daskls fit` is.
+ESTIMATORS = {entry.option: entry.estimator for entry in METHODS}
+if TYPE_CHECKING:
+    Fitted = str
+    Denoised = str
+else:
+    # The choices that the command line shows: as many as there are methods.
+    Fitted = StrEnum("Fitted", {option.upper(): option for option in ESTIMATORS})
+    Denoised = StrEnum("Denoised", {option.upper(): option for option in FILTERS})
+MethodName = Annotated[Fitted, typer.Option(help="The method.")]
+FilterName = Annotated[
+    Denoised,
+    typer.Option(help="falk: fast; knnsvm: an SVM a row, the row itself left out."),
+]
 
 
-class Method(StrEnum):
-    """The methods of `daskls fit`; each value's estimator is in `ESTIMATORS`."""
-
-    VORONOI = "voronoi"
-    CHUNKS = "chunks"
-    L3 = "l3"
-    LOCAL_SAMPLING = "local-sampling"
-    CGLQ = "cglq"
-    FALK = "falk"
-    KNNSVM = "knnsvm"
-    KNN = "knn"
-
-
-class Filter(StrEnum):
-    """The methods of `daskls denoise`."""
-
-    FALK = "falk"
-    KNNSVM = "knnsvm"
-
-
-ESTIMATORS: dict[StrEnum, str] = {
-    Method.VORONOI: "VoronoiSVC",
-    Method.CHUNKS: "RandomChunkSVC",
-    Method.L3: "LandmarkSVC",
-    Method.LOCAL_SAMPLING: "LocalSamplingSVC",
-    Method.CGLQ: "NeighborSamplingSVC",
-    Method.FALK: "FalkSVC",
-    Method.KNNSVM: "KNNSVC",
-    Method.KNN: "KernelKNNClassifier",
-}
-FILTERS: dict[StrEnum, str] = {
-    Filter.FALK: "FalkNoiseFilter",
-    Filter.KNNSVM: "KNNSVMNoiseFilter",
-}
-
-
-def build_estimator(name: str, method: str, options: dict[str, Any], ctx: typer.Context) -> Any:
+def build_estimator(place: str, method: str, options: dict[str, Any], ctx: typer.Context) -> Any:
     """Return an estimator with the options that were given; the others keep its own defaults.
 
     Parameters
     ----------
-    name : str. The estimator's class.
+    place : str. The estimator's module and class, as `daskls.registry` has it.
     method : str. How the command line calls it.
     options : dict. Estimator parameters, given on the command line or not.
     ctx : typer.Context. Tells which of them were given.
@@ -59,9 +40,7 @@ def build_estimator(name: str, method: str, options: dict[str, Any], ctx: typer.
     ------
     typer.BadParameter : when an option was given that the method has no use for
     """
-    import daskls
-
-    estimator = getattr(daskls, name)
+    estimator = load_object(place)
     taken = inspect.signature(estimator).parameters
     given = {}
     for option, value in options.items():

@@ -3,8 +3,7 @@
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -22,15 +21,20 @@ from daskls.estimators.inputs import (
     check_labels,
     check_rows,
     check_same_kind,
+    draw_seed,
     is_in_memory,
     open_column_of,
+    saved_params,
 )
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
-from daskls.methods.predict import SUPER_NBYTES, predict_array, predict_lazily, predict_to_zarr
-from daskls.records import FloatArray
+from daskls.methods.average import SUPER_NBYTES
+from daskls.methods.base import Method
+from daskls.methods.leaves import SEARCH_CELL_ROWS
+from daskls.methods.predict import predict_array, predict_lazily, predict_to_zarr
+from daskls.records import FloatArray, SolverSpec
 from daskls.run.client import current_client
 from daskls.run.compute import compute
-from daskls.run.identity import FitRequest
+from daskls.run.contract import FitRequest
 from daskls.run.probe import shared_with_workers
 from daskls.run.repair import dropping_damage
 from daskls.run.rows import find_labels, open_blocks, open_rows, open_whole
@@ -65,9 +69,22 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
     client: Any
     store: Any
+    random_state: Any
     verbose: int
     class_weight: Any = None
     _handle: ModelHandle
+
+    def _method(self) -> Method:
+        """Return what does the work."""
+        raise NotImplementedError
+
+    def _solver(self) -> SolverSpec:
+        """Return what every local SVM is trained with."""
+        raise NotImplementedError
+
+    def _sizes(self) -> dict[str, Any]:
+        """Return the size of cells and what else of `FitRequest` is the method's own."""
+        return {"cell_size": SEARCH_CELL_ROWS}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -92,6 +109,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """Refuse parameters out of range, as far as they can be judged without the data."""
         super()._validate_params()
         check_class_weight(self.class_weight)
+        self._method()
+        self._solver()
 
     def _adopt(self, handle: ModelHandle) -> Self:
         """Take a finished model as the fitted state."""
@@ -118,19 +137,34 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         check_is_fitted(self)
         return self._reader.report
 
-    def _fit_with(
-        self, run: Callable[..., Any], request: FitRequest, X: Any, y: Any, sample_weight: Any
-    ) -> Self:
-        """Check the input, run the stages, take the finished model as the fitted state.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train on X and y, and keep a handle on the model.
 
         Parameters
         ----------
-        run : function of (request, rows, store, client, on_progress) that returns a FitResult
-        request : FitRequest
-        X, y, sample_weight : as `fit` was given them
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
+        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
+        sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors and
+            votes; rows of weight 0 are as if they were not there. Which rows a method draws
+            ignores it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError : data that cannot be trained on, with the first bad row's number
+        ParameterError : parameters that the data has too few rows or features for
+        MemoryPlanError : the largest task, or the sample, would not fit a worker
+        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
+        # Here, so that a process which only predicts never loads the trainers.
+        from daskls.methods.fit import run_fit
+
+        self._validate_params()
         current_client(self.client)
-        request = replace(request, feature_names=feature_names(X))
+        request = self._request(X)
         X, y, sample_weight = check_input(self, X, y, sample_weight)
         store, keep = open_store(self.store)
         scratch = store / f"input-{uuid.uuid4().hex}"
@@ -141,12 +175,25 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             progress_bars(show=bool(self.verbose)) as on_progress,
             dropping_damage(store),
         ):
-            result = run(request, rows, store, self.client, on_progress)
+            result = run_fit(request, rows, store, self.client, on_progress)
         self._adopt(ModelHandle(str(store), result.fingerprint, keep))
         self.stage_s_ = result.stage_s
         self._warn_about_folds()
         self._warn_about_limits()
         return self
+
+    def _request(self, X: Any) -> FitRequest:
+        """Return the parameters as a fit takes them."""
+        return FitRequest(
+            estimator=type(self).__name__,
+            method=self._method(),
+            params=saved_params(self),
+            spec=self._solver(),
+            seed=draw_seed(self.random_state),
+            class_weight=self.class_weight,
+            feature_names=feature_names(X),
+            **self._sizes(),
+        )
 
     def _warn_about_folds(self) -> None:
         """Say how many cells hold fewer rows than folds; nothing where no cell deals any."""

@@ -1,17 +1,16 @@
-"""What the classifiers of one cross-validated SVM a cell share: constraints and the call of fit."""
+"""What the classifiers of one cross-validated SVM a cell share: constraints, sizes, warnings."""
 
 import os
 import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.inputs import candidates, draw_seed, saved_params
+from daskls.estimators.inputs import candidates
 from daskls.records import SolverSpec
-from daskls.run.identity import FitRequest
 
 __all__ = ["Candidates", "CellClassifier"]
 
@@ -42,14 +41,9 @@ class CellClassifier(LocalClassifier):
     # What bounds the rows of a cell.
     _size_param: ClassVar[str]
 
-    def _cut(self) -> dict[str, Any]:
-        """Return how rows are cut: what `FitRequest` wants of it."""
-        raise NotImplementedError
-
     def _validate_params(self) -> None:
         """Refuse parameters out of range, and grids of what is no number."""
         super()._validate_params()
-        self._solver()
         if self.get_params(deep=False)["search"] == "race":
             warnings.warn(
                 'search="race" is gone; search="refine" takes its place here: it tries a third of '
@@ -57,33 +51,6 @@ class CellClassifier(LocalClassifier):
                 FutureWarning,
                 stacklevel=3,
             )
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Cut the rows into cells, train one SVM a cell, keep a handle on the models.
-
-        Parameters
-        ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
-        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
-        sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors;
-            rows of weight 0 are as if they were not there.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError : data that cannot be trained on, with the first bad row's number
-        MemoryPlanError : the largest task would not fit a worker
-        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
-        """
-        # Here, so that a process which only predicts never loads the trainers.
-        from daskls.methods.cells.fit import run_fit
-
-        self._validate_params()
-        request = self._request()
-        return self._fit_with(run_fit, request, X, y, sample_weight)
 
     def _warn_about_folds(self) -> None:
         """Say how many cells hold fewer rows than folds, if any do."""
@@ -98,18 +65,13 @@ class CellClassifier(LocalClassifier):
                 stacklevel=4,
             )
 
-    def _request(self) -> FitRequest:
-        """Return the parameters as the graph takes them."""
-        spec = self._solver()
-        return FitRequest(
-            estimator=type(self).__name__,
-            params=saved_params(self),
-            spec=spec,
-            seed=draw_seed(self.get_params(deep=False)["random_state"]),
-            class_weight=self.class_weight,
-            n_folds=spec.cv,
-            **self._cut(),
-        )
+    def _sizes(self) -> dict[str, Any]:
+        size = int(self.get_params(deep=False)[self._size_param])
+        return {
+            "cell_size": size,
+            "sample_remedy": f"raise {self._size_param} above {size}",
+            "n_folds": int(self.get_params(deep=False)["cv"]),
+        }
 
     def _solver(self) -> SolverSpec:
         """Return what each cell is trained with."""

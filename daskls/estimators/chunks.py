@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier
+from daskls.methods.cells.method import Chunked
 
 __all__ = ["RandomChunkSVC"]
 
@@ -139,11 +140,5 @@ class RandomChunkSVC(CellClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _cut(self) -> dict[str, Any]:
-        size = int(self.chunk_size)
-        return {
-            "cell_size": size,
-            "n_partitions": 1,
-            "method": {"name": "chunks"},
-            "sample_remedy": f"raise chunk_size above {size}",
-        }
+    def _method(self) -> Chunked:
+        return Chunked()

@@ -16,7 +16,8 @@ from daskls.estimators.neighborhoods import (
     counts,
     svm_spec,
 )
-from daskls.records import NeighborSpec, SolverSpec
+from daskls.methods.neighborhoods.method import Falk
+from daskls.records import SolverSpec
 from daskls.store.layout import Root
 
 __all__ = ["FalkSVC"]
@@ -187,7 +188,7 @@ class FalkSVC(NeighborhoodClassifier):
             )
         return spec
 
-    def _neighbors(self) -> NeighborSpec:
+    def _method(self) -> Falk:
         candidates = counts("n_neighbors", self.n_neighbors)
         if self.n_assigned is not None and self.n_assigned > candidates[0]:
             raise ParameterError(
@@ -200,8 +201,7 @@ class FalkSVC(NeighborhoodClassifier):
                 f'{self.selection!r} cannot choose from; give one, or selection="local" or "grid".'
             )
         local_widths = self.selection and self.gamma is None and self.kernel == "rbf"
-        return NeighborSpec(
-            name="falk",
+        return Falk(
             n_neighbors=candidates,
             n_assigned=None if self.n_assigned is None else int(self.n_assigned),
             assign=self.assign,
@@ -213,10 +213,10 @@ class FalkSVC(NeighborhoodClassifier):
 
     def _warn_about_folds(self) -> None:
         """Say that neighborhoods hold fewer inner rows than folds, if a selection met that."""
-        neighbors, n_rows = self._neighbors(), int(self._reader.meta["n_rows"])
-        inner = min(neighbors.inner(min(neighbors.n_neighbors[0], n_rows)), n_rows)
+        method, n_rows = self._method(), int(self._reader.meta["n_rows"])
+        inner = min(method.inner(min(method.n_neighbors[0], n_rows)), n_rows)
         if self.selection in ("local", "each") and inner < self.cv:
-            of = self.n_cells_ if self.selection == "each" else min(neighbors.n_selected, n_rows)
+            of = self.n_cells_ if self.selection == "each" else min(method.n_selected, n_rows)
             warnings.warn(
                 f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
                 "judged with as many folds as it has inner rows. Lower cv, or raise n_assigned.",

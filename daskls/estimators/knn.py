@@ -13,7 +13,8 @@ from daskls.estimators.neighborhoods import (
     counts,
     svm_spec,
 )
-from daskls.records import NeighborSpec, SolverSpec
+from daskls.methods.neighborhoods.method import KNN, KNNSVM
+from daskls.records import SolverSpec
 
 __all__ = ["KNNSVC", "KernelKNNClassifier"]
 
@@ -121,8 +122,8 @@ class KNNSVC(NeighborhoodClassifier):
     def _solver(self) -> SolverSpec:
         return check_single(svm_spec(self, (1.0,)))
 
-    def _neighbors(self) -> NeighborSpec:
-        return NeighborSpec(name="knnsvm", n_neighbors=(one_count(self),))
+    def _method(self) -> KNNSVM:
+        return KNNSVM(n_neighbors=(one_count(self),))
 
 
 class KernelKNNClassifier(NeighborhoodClassifier):
@@ -195,5 +196,5 @@ class KernelKNNClassifier(NeighborhoodClassifier):
     def _solver(self) -> SolverSpec:
         return check_single(svm_spec(self, (1.0,)))
 
-    def _neighbors(self) -> NeighborSpec:
-        return NeighborSpec(name="knn", n_neighbors=(one_count(self),))
+    def _method(self) -> KNN:
+        return KNN(n_neighbors=(one_count(self),))

@@ -3,19 +3,17 @@
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.inputs import candidates, draw_seed, saved_params
-from daskls.records import FloatArray, LandmarkSpec, SolverSpec
-from daskls.run.identity import FitRequest
+from daskls.estimators.inputs import candidates
+from daskls.methods.landmarks.method import L3
+from daskls.records import FloatArray, SolverSpec
 from daskls.store.layout import Root
 
 __all__ = ["LandmarkSVC"]
@@ -153,51 +151,20 @@ class LandmarkSVC(LocalClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Cluster the rows, choose landmarks and C, solve the joint problem.
-
-        Parameters
-        ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
-        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
-        sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors;
-            rows of weight 0 are as if they were not there.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError : data that cannot be trained on, with the first bad row's number
-        ParameterError : more landmarks than rows, or than components
-        MemoryPlanError : the largest task would not fit a worker
-        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
-        """
+    def _sizes(self) -> dict[str, Any]:
         # Here, so that a process which only predicts never loads the trainers.
         from daskls.methods.landmarks.choice import MOST_CLUSTERS, count_clusters
-        from daskls.methods.landmarks.fit import run_joint_fit
 
-        self._validate_params()
-        method, spec = self._method(), self._solver()
-        request = FitRequest(
-            estimator=type(self).__name__,
-            params=saved_params(self),
-            spec=spec,
-            cell_size=2,
-            n_partitions=1,
-            seed=draw_seed(self.random_state),
-            class_weight=self.class_weight,
-            method=asdict(method),
-            count_cells=lambda n_rows: method.n_cells or count_clusters(n_rows),
-            sample_remedy=f"lower n_cells below {method.n_cells or MOST_CLUSTERS}",
-            n_folds=spec.cv if spec.n_costs > 1 else None,
-        )
-        run = partial(run_joint_fit, method)
-        return self._fit_with(run, request, X, y, sample_weight)
+        n_cells, spec = self._method().n_cells, self._solver()
+        return {
+            "cell_size": 2,
+            "count_cells": lambda n_rows: n_cells or count_clusters(n_rows),
+            "sample_remedy": f"lower n_cells below {n_cells or MOST_CLUSTERS}",
+            "n_folds": spec.cv if spec.n_costs > 1 else None,
+        }
 
-    def _method(self) -> LandmarkSpec:
-        return LandmarkSpec(
+    def _method(self) -> L3:
+        return L3(
             n_cells=None if self.n_cells is None else int(self.n_cells),
             n_landmarks=None if self.n_landmarks is None else int(self.n_landmarks),
             landmarks=self.landmarks,
@@ -220,11 +187,6 @@ class LandmarkSVC(LocalClassifier):
             fit_intercept=True,
             clipped_gap=False,
         )
-
-    def _validate_params(self) -> None:
-        """Refuse parameters out of range, and those that do not go together."""
-        super()._validate_params()
-        self._solver()
 
     def _warn_about_limits(self) -> None:
         """Say how many joint problems stopped short of ``tol``, and whether the grid did."""

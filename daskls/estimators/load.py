@@ -5,32 +5,13 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.chunks import RandomChunkSVC
-from daskls.estimators.falk import FalkSVC
 from daskls.estimators.inputs import params_from_json
-from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
-from daskls.estimators.landmark import LandmarkSVC
-from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
-from daskls.estimators.voronoi import VoronoiSVC
+from daskls.registry import find_entry, load_object
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle
 
 __all__ = ["load"]
-
-ESTIMATORS: dict[str, type[LocalClassifier]] = {
-    kind.__name__: kind
-    for kind in (
-        VoronoiSVC,
-        RandomChunkSVC,
-        FalkSVC,
-        KNNSVC,
-        KernelKNNClassifier,
-        LandmarkSVC,
-        LocalSamplingSVC,
-        NeighborSamplingSVC,
-    )
-}
 
 
 def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier:
@@ -68,10 +49,13 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier
     folder = local_path(path, what="model")
     reader = ModelReader(folder)
     name = reader.meta["estimator"]
-    if name not in ESTIMATORS:
+    entry = find_entry(name, "class_name")
+    if entry is None:
         raise StoreError(
             f"The model at {folder} is a {name}, which this daskls does not know. Upgrade daskls."
         )
-    estimator = ESTIMATORS[name](**params_from_json(reader.meta["params"]))
+    estimator: LocalClassifier = load_object(entry.estimator)(
+        **params_from_json(reader.meta["params"])
+    )
     estimator.set_params(client=client)
     return estimator._adopt(ModelHandle(str(folder), reader.fingerprint))

@@ -1,21 +1,18 @@
-"""What the classifiers on neighborhoods share: parameters, requests and the call of the fit."""
+"""What the classifiers on neighborhoods share: parameters and their constraints."""
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.inputs import candidates, draw_seed, flat, saved_params
-from daskls.plan import CELL_ROWS
-from daskls.records import NeighborSpec, SolverSpec
-from daskls.run.identity import FitRequest
+from daskls.estimators.inputs import candidates, flat
+from daskls.methods.neighborhoods.method import NeighborMethod
+from daskls.records import SolverSpec
 
 __all__ = ["SVM_CONSTRAINTS", "NeighborhoodClassifier", "counts"]
 
@@ -58,63 +55,13 @@ class NeighborhoodClassifier(LocalClassifier):
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), "array-like"],
         **COMMON_CONSTRAINTS,
     }
-    store: Any
-    random_state: Any
-    verbose: int
-    class_weight: Any = None
 
-    def _neighbors(self) -> NeighborSpec:
-        """Return what the method does."""
+    def _method(self) -> NeighborMethod:
         raise NotImplementedError
 
-    def _solver(self) -> SolverSpec:
-        """Return what each neighborhood is trained with."""
-        raise NotImplementedError
-
-    def _validate_params(self) -> None:
-        """Refuse parameters out of range, and those that do not go together."""
-        super()._validate_params()
-        self._neighbors()
-        self._solver()
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Gather the training rows by leaf, train what the method trains beforehand.
-
-        Parameters
-        ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
-        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
-        sample_weight : array (n,), >= 0, or None. Multiplies C (and votes); rows of weight 0 are
-            as if they were not there.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError : data that cannot be trained on, with the first bad row's number
-        MemoryPlanError : the largest task would not fit a worker
-        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
-        """
-        # Here, so that a process which only predicts never loads the trainers.
-        from daskls.methods.neighborhoods.fit import run_neighbor_fit
-
-        self._validate_params()
-        neighbors, spec = self._neighbors(), self._solver()
-        request = FitRequest(
-            estimator=type(self).__name__,
-            params=saved_params(self),
-            spec=spec,
-            cell_size=CELL_ROWS,
-            n_partitions=1,
-            seed=draw_seed(self.random_state),
-            class_weight=self.class_weight,
-            method=asdict(neighbors),
-            n_folds=spec.cv if neighbors.selection else None,
-        )
-        run = partial(run_neighbor_fit, neighbors)
-        return self._fit_with(run, request, X, y, sample_weight)
+    def _sizes(self) -> dict[str, Any]:
+        n_folds = self._solver().cv if self._method().selection else None
+        return {**super()._sizes(), "n_folds": n_folds}
 
 
 def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:

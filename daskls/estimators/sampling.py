@@ -2,10 +2,8 @@
 
 import os
 import warnings
-from dataclasses import asdict
-from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,11 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.inputs import draw_seed, saved_params
 from daskls.estimators.neighborhoods import COMMON_CONSTRAINTS, SVM_CONSTRAINTS, svm_spec
-from daskls.plan import CELL_ROWS
-from daskls.records import SamplingSpec, SolverSpec
-from daskls.run.identity import FitRequest
+from daskls.methods.sampling.method import CGLQ, LocalSampling
+from daskls.records import SolverSpec
 
 __all__ = ["LocalSamplingSVC", "NeighborSamplingSVC"]
 
@@ -46,13 +42,7 @@ class SampledClassifier(LocalClassifier):
     # What `path_` calls the parameter that differs from one model to the next.
     _step_field: ClassVar[tuple[str, str]]
     sample_fraction: float | None
-    random_state: Any
-    class_weight: Any
     tol: float
-
-    def _sampling(self) -> SamplingSpec:
-        """Return what the method does."""
-        raise NotImplementedError
 
     def _warn_about_limits(self) -> None:
         """Say that the last SVM stopped short of ``tol``, if it did."""
@@ -77,50 +67,6 @@ class SampledClassifier(LocalClassifier):
                     "scikit-learn's GridSearchCV does)."
                 )
         return spec
-
-    def _validate_params(self) -> None:
-        """Refuse parameters out of range, and candidates."""
-        super()._validate_params()
-        self._solver()
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose a sample around the support rows of subsamples, and train on it.
-
-        Parameters
-        ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
-        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
-        sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs the validation error;
-            rows of weight 0 are as if they were not there. Which rows are drawn ignores it.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError : data that cannot be trained on, with the first bad row's number; no subsample
-            that holds two classes; or features too small for float32
-        ParameterError : subsamples of fewer than two rows
-        MemoryPlanError : the largest task, or the sample, would not fit a worker
-        StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
-        """
-        # Here, so that a process which only predicts never loads the trainers.
-        from daskls.methods.sampling.fit import run_sampling_fit
-
-        self._validate_params()
-        sampling = self._sampling()
-        request = FitRequest(
-            estimator=type(self).__name__,
-            params=saved_params(self),
-            spec=self._solver(),
-            cell_size=CELL_ROWS,
-            n_partitions=1,
-            seed=draw_seed(self.random_state),
-            class_weight=self.class_weight,
-            method=asdict(sampling),
-        )
-        return self._fit_with(partial(run_sampling_fit, sampling), request, X, y, sample_weight)
 
     @property
     def n_initial_support_(self) -> int:
@@ -268,9 +214,8 @@ class LocalSamplingSVC(SampledClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _sampling(self) -> SamplingSpec:
-        return SamplingSpec(
-            name="local-sampling",
+    def _method(self) -> LocalSampling:
+        return LocalSampling(
             sample_fraction=_given(self.sample_fraction, float),
             n_subsamples=_given(self.n_subsamples, int),
             radius_scale=_given(self.radius_scale, float),
@@ -385,9 +330,8 @@ class NeighborSamplingSVC(SampledClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _sampling(self) -> SamplingSpec:
-        return SamplingSpec(
-            name="cglq",
+    def _method(self) -> CGLQ:
+        return CGLQ(
             sample_fraction=_given(self.sample_fraction, float),
             n_neighbors=int(self.n_neighbors),
         )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier
+from daskls.methods.cells.method import Voronoi
 
 __all__ = ["VoronoiSVC"]
 
@@ -150,9 +151,8 @@ class VoronoiSVC(CellClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _cut(self) -> dict[str, Any]:
-        return {
-            "cell_size": int(self.cell_size),
-            "n_partitions": int(self.n_partitions),
-            "sample_remedy": f"raise cell_size above {self.cell_size}",
-        }
+    def _method(self) -> Voronoi:
+        return Voronoi()
+
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "n_partitions": int(self.n_partitions)}

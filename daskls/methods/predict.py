@@ -1,6 +1,6 @@
 """Stage 4: blocks of rows to scores or labels, lazily, in row order."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,10 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from daskls.kernels.decision import decide_pairs
-from daskls.kernels.votes import pairs_of, spread_pairs, vote_scores
-from daskls.methods.landmarks.answer import score_linearly
-from daskls.methods.scores import model_scores
-from daskls.methods.views import find_views
-from daskls.records import FloatArray, IntArray, LocalModel
+from daskls.methods.average import SLAB_ROWS, SUPER_NBYTES
+from daskls.methods.base import method_of
+from daskls.methods.scores import labels_of
+from daskls.records import FloatArray
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.chunks import merge_chunks
@@ -25,24 +23,7 @@ from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
-__all__ = [
-    "SUPER_NBYTES",
-    "predict_block",
-    "predict_lazily",
-    "predict_to_zarr",
-    "score_rows",
-    "slab_rows",
-]
-
-# A block of queries is evaluated against every cell it touches: the larger it is, the fewer times
-# the models are read. Chunks are merged up to about this size.
-SUPER_NBYTES = 64 << 20
-# Queries of one cell whose kernel values are held at once: fewer of a model of many support rows,
-# whose values would be more than this; but no fewer than what a product is padded to. Whole tiles
-# of kernels/gram.py.
-SLAB_ROWS = 960
-SLAB_NBYTES = 64 << 20
-LEAST_SLAB_ROWS = 240
+__all__ = ["predict_block", "predict_lazily", "predict_to_zarr", "score_rows"]
 
 
 @undisturbed
@@ -51,121 +32,8 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
 
     Positive speaks for the second of two classes; a cell of one class answers +-1.
     """
-    answer = SCORES.get(reader.method.get("name", ""), _score_by_views)
     with one_blas_thread():
-        return answer(reader, X)
-
-
-def _score_lazily(reader: ModelReader, X: FloatArray) -> FloatArray:
-    # Here, so that a process which only predicts never loads the trainers.
-    from daskls.methods.neighborhoods.lazy import score_lazily
-
-    return score_lazily(reader, X)
-
-
-def _score_by_views(reader: ModelReader, X: FloatArray) -> FloatArray:
-    """Return the scores of the models that each row asks: of one, or the mean of several."""
-    n_classes, scores = _empty_scores(reader, X)
-    views = find_views(reader, X)
-    if len(views) == 1:
-        for model, rows in _slabs(reader, views[0]):
-            scores[rows] = model_scores(model, X[rows], n_classes)
-        return scores
-    for tile in _tiles(views[0], n_classes):
-        own = [cells[tile] for cells in views]
-        mean = _mean_decisions(reader, X[tile], own, n_classes)
-        scores[tile] = _mean_scores(mean, n_classes)
-    return scores
-
-
-def _empty_scores(reader: ModelReader, X: FloatArray) -> tuple[int, FloatArray]:
-    """Return the number of classes, and an array for the scores of rows."""
-    n_classes = len(reader.meta["classes"]["values"])
-    return n_classes, np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
-
-
-def _mean_scores(mean: FloatArray, n_classes: int) -> FloatArray:
-    """Return the scores of mean decision values, one column a pair of classes."""
-    scores: FloatArray = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
-    return scores
-
-
-def _score_by_chunks(reader: ModelReader, X: FloatArray) -> FloatArray:
-    """Return the scores of the mean of all chunks' clipped decision functions."""
-    n_classes, scores = _empty_scores(reader, X)
-    chunks = np.arange(reader.n_cells)
-    for tile in _tiles(np.zeros(len(X), np.int64), n_classes):
-        rows = X[tile]
-        total = np.zeros((len(rows), len(pairs_of(n_classes))))
-        # In the order of chunks: a sum's bits depend on its order.
-        for model in reader.read_cells(chunks):
-            for start in range(0, len(rows), SLAB_ROWS):
-                slab = slice(start, start + SLAB_ROWS)
-                decisions = decide_pairs(model, rows[slab]) if len(model.classes) > 1 else None
-                total[slab] += spread_pairs(decisions, model.classes, n_classes)
-        scores[tile] = _mean_scores(total / len(chunks), n_classes)
-    return scores
-
-
-# How the rows of a method are answered, where that is not by the models of cells or of centers.
-SCORES: dict[str, Callable[[ModelReader, FloatArray], FloatArray]] = {
-    "knn": _score_lazily,
-    "knnsvm": _score_lazily,
-    "l3": score_linearly,
-    "chunks": _score_by_chunks,
-}
-
-
-def _slabs(reader: ModelReader, cells: IntArray) -> Iterator[tuple[LocalModel, IntArray]]:
-    """Yield each cell that rows lie in, with at most `SLAB_ROWS` of them."""
-    if not len(cells):
-        return
-    order = np.argsort(cells, kind="stable")
-    touched, starts = np.unique(cells[order], return_index=True)
-    groups = np.split(order, starts[1:])
-    for model, rows in zip(reader.read_cells(touched), groups, strict=True):
-        size = slab_rows(len(model.rows))
-        for start in range(0, len(rows), size):
-            yield model, rows[start : start + size]
-
-
-def slab_rows(n_support: int) -> int:
-    """Return how many queries are evaluated together by a model of so many support rows."""
-    return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
-
-
-def _tiles(cells: IntArray, n_classes: int) -> Iterator[slice | IntArray]:
-    """Yield rows in parts whose decisions of all pairs of classes fit `SUPER_NBYTES`.
-
-    Rows of neighboring cells stay together, so that few cells are read more than once.
-    """
-    n_rows = max(SUPER_NBYTES // (8 * len(pairs_of(n_classes))), SLAB_ROWS)
-    if len(cells) <= n_rows:
-        yield slice(None)
-        return
-    order = np.argsort(cells, kind="stable")
-    for start in range(0, len(cells), n_rows):
-        yield order[start : start + n_rows]
-
-
-def _mean_decisions(
-    reader: ModelReader, X: FloatArray, views: list[IntArray], n_classes: int
-) -> FloatArray:
-    """Return the views' mean of clipped decision values, one column a pair of classes."""
-    total = np.zeros((len(X), len(pairs_of(n_classes))))
-    # In the order of views: a sum's bits depend on its order.
-    for cells in views:
-        for model, rows in _slabs(reader, cells):
-            decisions = decide_pairs(model, X[rows]) if len(model.classes) > 1 else None
-            total[rows] += spread_pairs(decisions, model.classes, n_classes)
-    return total / len(views)
-
-
-def labels_of(scores: FloatArray, classes: FloatArray) -> FloatArray:
-    """Return the label of each row's scores."""
-    winners = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
-    labels: FloatArray = classes[winners]
-    return labels
+        return method_of(reader.method).scores(reader, X)
 
 
 def predict_block(

@@ -1,4 +1,4 @@
-"""The scores of one local model in the shape of the whole model's."""
+"""Scores in the shape of the whole model's, and the labels that they mean."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from daskls.kernels.votes import class_scores, vote_scores
 from daskls.records import FloatArray, LocalModel
 from daskls.solvers.evaluate import cell_scores
 
-__all__ = ["model_scores"]
+__all__ = ["empty_scores", "labels_of", "model_scores"]
 
 
 def model_scores(model: LocalModel, X: FloatArray, n_classes: int) -> FloatArray:
@@ -23,3 +23,15 @@ def model_scores(model: LocalModel, X: FloatArray, n_classes: int) -> FloatArray
     else:
         scores = cell_scores(model, X)
     return class_scores(scores, model.classes, n_classes)
+
+
+def empty_scores(n_rows: int, n_classes: int) -> FloatArray:
+    """Return an array for the scores of rows: (m,) for two classes, (m, k) for more."""
+    return np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
+
+
+def labels_of(scores: FloatArray, classes: FloatArray) -> FloatArray:
+    """Return the label of each row's scores."""
+    winners = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+    labels: FloatArray = classes[winners]
+    return labels

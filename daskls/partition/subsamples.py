@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.partition.shuffle import row_keys, shuffle_numbers
-from daskls.records import IntArray, SamplingSpec
+from daskls.records import IntArray
 from daskls.seeds import BALLS, SUBSAMPLES
 
 __all__ = ["MAX_VALIDATION_ROWS", "Draws", "ball_keys", "plan_draws", "sampling_sizes"]
@@ -85,30 +85,31 @@ def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int
     return Draws(n_rows, n_subsamples, sampled // n_subsamples, validating, seed)
 
 
-def sampling_sizes(sampling: SamplingSpec, n_rows: int, n_classes: int) -> tuple[float, int]:
+def sampling_sizes(
+    sample_fraction: float | None, n_subsamples: int | None, n_rows: int, n_classes: int
+) -> tuple[float, int]:
     """Return the part of all rows in subsamples and the number of these: as given, or chosen.
 
     Parameters
     ----------
-    sampling : SamplingSpec
+    sample_fraction, n_subsamples : as given, or None
     n_rows, n_classes : int
 
     Examples
     --------
-    >>> sampling_sizes(SamplingSpec("local-sampling", None, None), 50_000, 2)
+    >>> sampling_sizes(None, None, 50_000, 2)
     (0.02, 20)
-    >>> sampling_sizes(SamplingSpec("local-sampling", None, None), 4000, 5)
+    >>> sampling_sizes(None, None, 4000, 5)
     (0.25, 10)
     """
-    fraction, n_subsamples = sampling.sample_fraction, sampling.n_subsamples
-    if fraction is None:
+    if sample_fraction is None:
         enough = min(SAMPLED_ROWS_PER_CLASS * n_classes / n_rows, MAX_SAMPLE_FRACTION)
-        fraction = max(SAMPLE_FRACTION, enough)
+        sample_fraction = max(SAMPLE_FRACTION, enough)
     if n_subsamples is None:
-        drawn = plan_draws(n_rows, fraction, 1, 0).n_sampled
+        drawn = plan_draws(n_rows, sample_fraction, 1, 0).n_sampled
         most = drawn // (SUBSAMPLE_ROWS_PER_CLASS * n_classes)
         n_subsamples = min(max(most, 1), N_SUBSAMPLES)
-    return fraction, n_subsamples
+    return sample_fraction, n_subsamples
 
 
 def ball_keys(numbers: IntArray, centers: IntArray, seed: int) -> IntArray:

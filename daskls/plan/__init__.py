@@ -5,6 +5,7 @@ leaf or a cell.
 """
 
 from daskls.plan.bundles import (
+    Extent,
     Plan,
     Resources,
     SamplePlan,
@@ -13,43 +14,28 @@ from daskls.plan.bundles import (
     plan_bundles,
     plan_sample,
 )
-from daskls.plan.checks import (
-    CELL_ROWS,
-    SEARCHED_ROWS,
-    beside_svc,
-    cache_nbytes,
-    check_chunks,
-    check_landmarks,
-    check_memory,
-    check_neighborhoods,
+from daskls.plan.limits import (
+    check_block,
+    check_gather,
     check_sample,
-    check_sampling,
-    check_trained,
-    chunk_size,
-    most_pairs,
-    plan_chunk,
+    check_usable,
+    mib,
+    usable_nbytes,
 )
 
 __all__ = [
-    "CELL_ROWS",
-    "SEARCHED_ROWS",
+    "Extent",
     "Plan",
     "Resources",
     "SamplePlan",
-    "beside_svc",
     "bundle_cost",
-    "cache_nbytes",
-    "check_chunks",
-    "check_landmarks",
-    "check_memory",
-    "check_neighborhoods",
+    "check_block",
+    "check_gather",
     "check_sample",
-    "check_sampling",
-    "check_trained",
-    "chunk_size",
+    "check_usable",
     "group_open",
-    "most_pairs",
+    "mib",
     "plan_bundles",
-    "plan_chunk",
     "plan_sample",
+    "usable_nbytes",
 ]

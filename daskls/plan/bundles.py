@@ -8,6 +8,7 @@ from daskls.memory import TaskSizes, leaf_nbytes, model_nbytes
 from daskls.records import Bundle
 
 __all__ = [
+    "Extent",
     "Plan",
     "Resources",
     "SamplePlan",
@@ -57,6 +58,26 @@ class Resources:
         """What always helps where a task has too little memory."""
         remedy = "give each worker more memory or fewer threads."
         return f"{remedy} {self.held}" if self.held else remedy
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How large the parts of a fit are, as expected from its sizes or as found on the way.
+
+    Attributes
+    ----------
+    sizes : TaskSizes
+    n_rows : int. Rows that count.
+    leaf_rows : int. Of the largest leaf.
+    block_rows : int. Of the largest block of X.
+    at : "expected" before anything is written, "found" once rows are regrouped
+    """
+
+    sizes: TaskSizes
+    n_rows: int
+    leaf_rows: int
+    block_rows: int
+    at: str = "expected"
 
 
 @dataclass(frozen=True)

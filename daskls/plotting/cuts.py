@@ -5,10 +5,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from daskls.errors import ParameterError
+from daskls.methods.base import method_of
 from daskls.partition.assign import find_cells
 from daskls.partition.tree import route_rows
 from daskls.plotting.polygons import cell_polygons, plane_tree, power_polygons
-from daskls.records import FloatArray, IntArray, Tree, VoronoiCells
+from daskls.records import FloatArray, Forest, IntArray, Tree, VoronoiCells
 
 __all__ = ["Cut", "find_cut"]
 
@@ -91,11 +92,14 @@ def find_cut(estimator: Any, partition: int) -> Cut:
     ParameterError : a partition that the estimator does not have
     """
     reader = estimator._reader
-    by_points = reader.method.get("name") == "l3"
-    n_partitions = 1 if by_points else len(reader.forest.trees)
+    space = method_of(reader.method).space(reader)
+    n_partitions = space.n_partitions
     if partition not in range(n_partitions):
         raise ParameterError(
             f"partition is {partition}; it must be a number from 0 to {n_partitions - 1}: the "
             f"model has {n_partitions} partition(s)."
         )
-    return VoronoiCut(reader.linear.cells) if by_points else TreeCut(reader.forest.trees[partition])
+    if isinstance(space, VoronoiCells):
+        return VoronoiCut(space)
+    assert isinstance(space, Forest)
+    return TreeCut(space.trees[partition])

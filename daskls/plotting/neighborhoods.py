@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError, StoreError
+from daskls.methods.base import method_of
+from daskls.methods.neighborhoods.method import Falk
+from daskls.methods.neighborhoods.views import find_owners
 from daskls.methods.scores import model_scores
-from daskls.methods.views import find_views
 from daskls.neighbors.search import find_nearest
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
@@ -29,7 +31,7 @@ from daskls.plotting.plane import (
     polar_grid,
 )
 from daskls.plotting.polygons import color_cells
-from daskls.records import FloatArray, IntArray, NeighborSpec
+from daskls.records import FloatArray, IntArray
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
@@ -165,7 +167,7 @@ class NeighborhoodDisplay:
             counts=counts,
             discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
             joint=find_answers(estimator._answer(pixels, None)).reshape(shape),
-            cells=find_views(reader, pixels)[0].reshape(shape),
+            cells=find_owners(reader, pixels).reshape(shape),
             limits=window,
             classes=estimator.classes_,
             names=_names(feature_names, estimator),
@@ -308,8 +310,8 @@ def _open_falk(estimator: Any) -> ModelReader:
         raise ParameterError(f"The estimator is a {name}; neighborhoods are drawn of a FalkSVC.")
     check_is_fitted(estimator)
     reader: ModelReader = estimator._reader
-    method = reader.method
-    if method.get("name") != "falk":
+    method = method_of(reader.method)
+    if not isinstance(method, Falk):
         raise ParameterError(
             f"The estimator is a {name}, which has no centers; neighborhoods are drawn of a "
             "FalkSVC."
@@ -319,9 +321,9 @@ def _open_falk(estimator: Any) -> ModelReader:
             f"The model has {estimator.n_features_in_} features; neighborhoods are circles only "
             "in a plane: train on two features."
         )
-    if method["assign"] != "point":
+    if method.assign != "point":
         raise ParameterError(
-            f"The model was trained with assign={method['assign']!r} and has not kept its rows, "
+            f"The model was trained with assign={method.assign!r} and has not kept its rows, "
             'of which neighborhoods are made; train with assign="point".'
         )
     if reader.spec.kernel == "poly":
@@ -373,10 +375,11 @@ def _places_in(leaves: LeafReader, window: FloatArray | None) -> IntArray:
 
 def _neighbor_counts(estimator: Any, reader: ModelReader, n_rows: int) -> tuple[int, int]:
     """Return k' and k as they were trained: k given or selected, and at most all rows."""
-    spec = NeighborSpec(**reader.method)
+    method = method_of(reader.method)
+    assert isinstance(method, Falk)
     selected = estimator.selected_
-    k = min(selected["n_neighbors"] if selected else spec.n_neighbors[0], n_rows)
-    return min(spec.inner(k), k), k
+    k = min(selected["n_neighbors"] if selected else method.n_neighbors[0], n_rows)
+    return min(method.inner(k), k), k
 
 
 def _find_radii(centers: FloatArray, counts: tuple[int, int], leaves: LeafReader) -> FloatArray:

@@ -3,8 +3,7 @@
 import hashlib
 import shutil
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from daskls.errors import ParameterError, StoreError
 from daskls.memory import TaskSizes
 from daskls.partition.grow import grow_tree
-from daskls.plan import Resources, SamplePlan, check_sample, plan_sample
+from daskls.plan import Extent, check_sample, plan_sample
 from daskls.records import (
     LARGEST,
     SMALLEST,
@@ -24,20 +23,20 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.identity import FitRequest, find_seed, open_root
+from daskls.run.contract import Beginning, FitRequest
+from daskls.run.identity import find_seed, open_root
 from daskls.run.progress import StageClock
 from daskls.run.regroup import regroup_rows
 from daskls.run.repair import repair
 from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.rows import BlockRows
-from daskls.run.sample import Sample, sample_rows
+from daskls.run.sample import sample_rows
 from daskls.run.scan import LabelScan, name_classes, scan_labels
 from daskls.seeds import TRUNK
 from daskls.store.exchange import Exchange
-from daskls.store.layout import Root, read_partition, write_partition
+from daskls.store.layout import read_partition, write_partition
 
 __all__ = [
-    "Beginning",
     "begin_fit",
     "grow_trunks",
     "regroup_all",
@@ -46,37 +45,11 @@ __all__ = [
     "share_of",
 ]
 
-# Called with sizes, rows, rows of a leaf, rows of a block, resources and ``at=``; raises
-# MemoryPlanError where a task would not fit.
-Check = Callable[..., None]
-
-
-@dataclass(frozen=True, eq=False)
-class Beginning:
-    """What stage 1 found and decided."""
-
-    request: FitRequest
-    rows: BlockRows
-    scan: LabelScan
-    resources: Resources
-    sizes: TaskSizes
-    sampling: SamplePlan
-    sample: Sample
-    seed: int
-    class_weight: FloatArray
-    root: Root
-
-    @property
-    def fingerprint(self) -> str:
-        """The name of the fit among all fits."""
-        return str(self.root.attributes["fingerprint"])
-
 
 def begin_fit(
     request: FitRequest,
     rows: BlockRows,
     store: Path,
-    check: Check,
     clock: StageClock,
     client: Any = None,
 ) -> Beginning:
@@ -87,7 +60,6 @@ def begin_fit(
     request : FitRequest
     rows : BlockRows
     store : Path. The model's folder; made if it does not exist.
-    check : function that raises MemoryPlanError
     clock : StageClock
     client : distributed client, or None for the current scheduler
     """
@@ -113,12 +85,12 @@ def begin_fit(
     sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
     check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
     leaf_bound = min(sampling.leaf_rows, scan.n_kept)
-    check(sizes, scan.n_kept, leaf_bound, rows.block_rows, resources, at="expected")
+    request.method.check(Extent(sizes, scan.n_kept, leaf_bound, rows.block_rows), resources)
     seed = find_seed(request, store)
     with clock.stage("sample", rows.n_blocks, None):
         sample = sample_rows(rows, scan, sampling.n_sample, seed, client)
     root = open_root(request, rows, scan, seed, sample.checksum, store)
-    repair(root, client)
+    repair(root, request.method.check_complete, client)
     return Beginning(
         request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
     )
@@ -130,23 +102,15 @@ def share_of(n_rows: int, n_cells: int) -> int:
 
 
 def regroup_all(
-    begun: Beginning,
-    check: Check,
-    clock: StageClock,
-    client: Any = None,
-    cut: Callable[[Beginning], Partition] | None = None,
-    n_copies: int = 0,
+    begun: Beginning, clock: StageClock, client: Any = None
 ) -> tuple[Partition, Exchange, IntArray]:
     """Cut space and write every row to its leaf, as far as the store does not hold them yet.
 
     Parameters
     ----------
     begun : Beginning
-    check : function that raises MemoryPlanError
     clock : StageClock
     client : distributed client, or None for the current scheduler
-    cut : function that returns what rows are regrouped by; None: trees grown on the sample
-    n_copies : int. How many times the rows are written beside the exchange.
 
     Returns
     -------
@@ -155,15 +119,17 @@ def regroup_all(
     leaf_rows : int array. Rows of each leaf.
     """
     rows, scan = begun.rows, begun.scan
-    partition = _partition(begun, cut or grow_trunks)
+    method = begun.request.method
+    partition = _partition(begun)
     exchange = _exchange(begun, partition)
-    _check_disk(begun, partition.n_partitions + n_copies, exchange)
+    _check_disk(begun, partition.n_partitions + method.n_copies, exchange)
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
         leaf_rows = regroup_rows(
             rows, scan, exchange, begun.class_weight, begun.root, begun.sample.checksum, client
         )
     largest = int(leaf_rows.max())
-    check(begun.sizes, scan.n_kept, largest, rows.block_rows, begun.resources, at="found")
+    found = Extent(begun.sizes, scan.n_kept, largest, rows.block_rows, at="found")
+    method.check(found, begun.resources)
     return partition, exchange, leaf_rows
 
 
@@ -202,14 +168,14 @@ def resolved_spec(begun: Beginning) -> SolverSpec:
 
 
 @undisturbed
-def _partition(begun: Beginning, cut: Callable[[Beginning], Partition]) -> Partition:
+def _partition(begun: Beginning) -> Partition:
     """Cut space and store how, or read what is stored."""
     root = begun.root
     group = root.find_group("partition")
     if group is not None:
         return read_partition(group)
     with one_blas_thread():
-        partition = cut(begun)
+        partition = begun.request.method.cut(begun)
     write_partition(root, partition)
     return partition
 

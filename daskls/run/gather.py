@@ -13,9 +13,9 @@ from daskls.partition.shuffle import row_keys
 from daskls.partition.tree import route_rows
 from daskls.plan import group_open
 from daskls.records import Forest, IntArray, LeafRows, Regions
-from daskls.run.begin import Beginning
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
+from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.run.regroup import load_partition
 from daskls.seeds import ROW_FOLDS

@@ -3,15 +3,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import FloatArray, SolverSpec
+from daskls.records import FloatArray
+from daskls.run.contract import FitRequest
 from daskls.run.rows import BlockRows
 from daskls.run.scan import LabelScan, name_classes
 from daskls.store.groups import DESCRIPTION
@@ -19,43 +18,7 @@ from daskls.store.layout import HOLD_ROOT_COPY, Root
 from daskls.store.reader import spec_to_json
 from daskls.store.repair import heal_root
 
-__all__ = ["FitRequest", "check_free", "find_seed", "open_root"]
-
-
-@dataclass(frozen=True, eq=False)
-class FitRequest:
-    """What an estimator asks for.
-
-    Attributes
-    ----------
-    estimator : str. The class's name.
-    params : dict. JSON values that a saved model shows and a loaded estimator takes.
-    spec : SolverSpec
-    cell_size : int
-    n_partitions : int
-    seed : int, or None to draw one (a store that has begun keeps its own)
-    class_weight : dict label -> number, "balanced", or None
-    method : dict. JSON values: what the method adds to the parameters above.
-    count_cells : function of the rows that count, or None. Where given, ``cell_size`` is a cell's
-        share of them.
-    sample_remedy : str. What to do where the sample is too large, in the method's own terms.
-    feature_names : list of str, or None where X has no names
-    n_folds : int, or None. Folds that every class should have a row for; None: nothing is
-        cross-validated.
-    """
-
-    estimator: str
-    params: dict[str, Any]
-    spec: SolverSpec
-    cell_size: int
-    n_partitions: int
-    seed: int | None
-    class_weight: dict[Any, float] | str | None
-    method: dict[str, Any] = field(default_factory=dict)
-    count_cells: Callable[[int], int] | None = None
-    sample_remedy: str = ""
-    feature_names: list[str] | None = None
-    n_folds: int | None = None
+__all__ = ["check_free", "find_seed", "open_root"]
 
 
 def check_free(store: Path) -> None:
@@ -109,7 +72,7 @@ def open_root(
             "n_partitions": request.n_partitions,
             "class_weight": _json_weight(request.class_weight),
             "seed": seed,
-            **request.method,
+            **request.method.to_json(),
         },
     }
     # Through JSON and back, so that what was stored compares equal to what is asked for.
@@ -120,7 +83,7 @@ def open_root(
             "estimator": request.estimator,
             "params": request.params,
             "spec": spec_to_json(request.spec),
-            "method": request.method,
+            "method": request.method.to_json(),
             "seed": seed,
             "n_features": rows.n_features,
             "feature_names": request.feature_names,

@@ -1,7 +1,7 @@
 """Damage in a store that a fit goes on with: looked for at its beginning, removed wherever met."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from daskls.errors import DamageError, StoreError
 from daskls.plan import group_open
 from daskls.run.compute import compute
 from daskls.store.layout import Root
-from daskls.store.repair import check_part, drop_parts, find_lack, list_parts, part_of
+from daskls.store.repair import check_part, drop_parts, list_parts, part_of
 
 __all__ = ["dropping_damage", "repair"]
 
@@ -27,12 +27,13 @@ def check_parts(root: Path, places: list[str]) -> list[str]:
     return [file for place in places for file in check_part(root, place)]
 
 
-def repair(root: Root, client: Any = None) -> None:
+def repair(root: Root, check_complete: Callable[[Root], None], client: Any = None) -> None:
     """Read every file that is there, once; remove what is damaged, so that it is made again.
 
     Parameters
     ----------
     root : Root. Of a store that this fit goes on with, finished or not.
+    check_complete : raises StoreError where a finished model lacks a part
     client : distributed client, or None for the current scheduler
     """
     parts = list_parts(root.path)
@@ -40,11 +41,20 @@ def repair(root: Root, client: Any = None) -> None:
     check = dask.delayed(check_parts, pure=False)
     tasks = [check(root.path, [place for place, _ in parts[a : b + 1]]) for a, b in groups]
     files = [file for found in compute(tasks, client) for file in found] if tasks else []
-    lack = find_lack(root) if root.is_complete and not files else None
+    lack = _find_lack(root, check_complete) if root.is_complete and not files else None
     for what in [*files, *([lack] if lack else [])]:
         log.warning("The store %s is damaged and is made whole again: %s.", root.path, what)
     if files or lack:
         drop_parts(root, _places(root.path, files))
+
+
+def _find_lack(root: Root, check_complete: Callable[[Root], None]) -> str | None:
+    """Say what a model that is marked as complete lacks; None if it lacks nothing."""
+    try:
+        check_complete(root)
+    except StoreError as error:
+        return str(error)
+    return None
 
 
 def _places(root: Path, files: list[str]) -> set[str]:

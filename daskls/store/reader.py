@@ -202,6 +202,11 @@ class ModelReader:
         return int(self._first_cell[-1])
 
     @property
+    def n_classes(self) -> int:
+        """The number of classes of the whole model."""
+        return len(self.meta["classes"]["values"])
+
+    @property
     def method(self) -> dict[str, Any]:
         """What the method has written about itself; empty for one on a partition."""
         values: dict[str, Any] = self.meta.get("method", {})

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.centers import read_centers
 from daskls.store.files import disk_errors
 from daskls.store.groups import (
     DESCRIPTION,
@@ -24,12 +23,10 @@ from daskls.store.groups import (
 )
 from daskls.store.guard import read_whole
 from daskls.store.layout import HOLD_ROOT_COPY, KIND, READABLE, ROOT_COPY, Root, parse_root
-from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles
 from daskls.store.packs import check_pack
-from daskls.store.reader import ModelReader
 
-__all__ = ["check_part", "drop_parts", "find_lack", "heal_root", "list_parts", "part_of"]
+__all__ = ["check_part", "drop_parts", "heal_root", "list_parts", "part_of"]
 
 # Groups below the root that a fit writes.
 GROUPS = ("partition", "landmarks", "leaves", "centers", "index")
@@ -48,8 +45,6 @@ FOLLOWS = {
     "joint/train-*": ("joint/train-*",),
     "exchange-*/block-*": ("exchange-*/manifest",),
 }
-# Of these methods a finished model holds nothing that a part of it could be made from.
-ONE_MODEL = ("local-sampling", "cglq")
 
 
 def list_parts(root: Path) -> list[tuple[str, int]]:
@@ -84,22 +79,6 @@ def check_part(root: Path, place: str) -> list[str]:
         return [error.path]
 
 
-def find_lack(root: Root) -> str | None:
-    """Say what a model that is marked as complete lacks; None if it lacks nothing."""
-    try:
-        reader = ModelReader(root.path)
-        name, assign = (reader.method.get(key) for key in ("name", "assign"))
-        if name == "falk" and read_centers(root) is None:
-            return f"{root.path / 'centers'} is missing"
-        if name in ("knn", "knnsvm") or assign == "point":
-            LeafReader(root).check_bundles()
-        if name == "l3":
-            _ = reader.linear
-    except StoreError as error:
-        return str(error)
-    return None
-
-
 def part_of(root: Path, file: str) -> str | None:
     """Return the place of the part that a file belongs to; None outside the store, or of its root.
 
@@ -127,7 +106,8 @@ def drop_parts(root: Root, places: Iterable[str]) -> None:
     """
     gone = {other for place in places for other in _with_followers(place)}
     attributes = root.attributes
-    if root.is_complete and attributes["meta"].get("method", {}).get("name") in ONE_MODEL:
+    if root.is_complete and not os.path.lexists(root.path / "partition"):
+        # The fit has removed its rows, so that nothing is left which a part could be made from.
         gone.update(EVERYTHING)
     again = {"selected": None} if gone & {"partition", "landmarks"} else {}
     # First: what is left if the removal is cut off is a model that was not finished. In any case:

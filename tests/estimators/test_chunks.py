@@ -5,7 +5,16 @@ import naive
 import numpy as np
 import pytest
 from distributed import Client
-from support import MIB, SlowModel, assert_same_model, checkers, model_bits, n_bundles, path_of
+from support import (
+    MIB,
+    SlowModel,
+    assert_same_model,
+    checkers,
+    model_bits,
+    n_bundles,
+    path_of,
+    tiny_blocks,
+)
 
 import daskls
 from daskls import (
@@ -16,7 +25,6 @@ from daskls import (
     StoreError,
     VoronoiSVC,
 )
-from daskls.methods import predict
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources, bundles
 from daskls.records import CellReport, SolverSpec
@@ -137,8 +145,7 @@ def test_prediction_chunks_leave_no_trace(n_classes, monkeypatch):
     X, y = checkers(N, n_classes=n_classes)
     model = small_chunks().fit(X, y)
     whole = model.decision_function(QUERIES)
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
-    monkeypatch.setattr(predict, "SLAB_ROWS", 37)
+    tiny_blocks(monkeypatch, SLAB_ROWS=37)
     for chunks in [(300,), (1, 298, 1), (50,) * 6]:
         lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
         assert lazy.chunks[0] == chunks

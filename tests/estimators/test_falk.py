@@ -112,7 +112,7 @@ def test_chunks_workers_and_bundles_leave_no_trace(
     X, y = checkers(N)
     set_block_nbytes(1)
     # So small that the rows lie in several leaves, which the runs gather in other groups.
-    monkeypatch.setattr("daskls.estimators.neighborhoods.CELL_ROWS", 100)
+    monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", 100)
     monkeypatch.setattr(gather, "N_GATHERS", 2)
     bits, n_bundles, n_gathers = None, set(), set()
     places = ("threads", one_worker, two_workers)
@@ -139,7 +139,7 @@ def test_chunks_workers_and_bundles_leave_no_trace(
 def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch):
     X, y = checkers(N)
     reference = small_falk().fit(X, y)
-    monkeypatch.setattr("daskls.estimators.neighborhoods.CELL_ROWS", leaf_rows)
+    monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", leaf_rows)
     model = small_falk().fit(X, y)
     assert set(model._reader.centers[1]) == set(reference._reader.centers[1])
     np.testing.assert_array_equal(

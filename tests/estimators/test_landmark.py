@@ -18,7 +18,7 @@ from landmarks import (
     svc_objective,
 )
 from sklearn.svm import SVC
-from support import MIB, checkers
+from support import MIB, checkers, tiny_blocks
 from threadpoolctl import threadpool_limits
 
 import daskls
@@ -31,7 +31,6 @@ from daskls import (
     ParameterError,
     StoreError,
 )
-from daskls.methods import predict
 from daskls.methods.landmarks import fit as fit_joint
 from daskls.methods.landmarks import solve as joint
 from daskls.plan import Resources, plan_sample
@@ -193,7 +192,7 @@ def test_prediction_chunks_leave_no_trace(n_classes, projection, monkeypatch):
     X, y = checkers(N, n_classes=n_classes)
     model = small_landmarks(projection=projection).fit(X, y)
     whole = model.decision_function(QUERIES)
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
+    tiny_blocks(monkeypatch)
     for chunks in [(300,), (1, 298, 1), (50,) * 6]:
         lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
         assert lazy.chunks[0] == chunks

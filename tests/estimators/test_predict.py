@@ -5,7 +5,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from support import Calls, CountingScheduler, checkers, small_svc
+from support import Calls, CountingScheduler, checkers, small_svc, tiny_blocks
 
 from daskls import DataError, StoreError
 from daskls.methods import predict
@@ -162,7 +162,7 @@ def test_tiny_chunks_are_merged(many, monkeypatch, tmp_path):
 
 
 def test_tasks_grow_with_blocks_and_not_with_cells(monkeypatch):
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
+    tiny_blocks(monkeypatch)
     n_tasks = {}
     for cell_size in (50, 300):
         model = small_svc(cell_size=cell_size).fit(X, Y)

@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 import zarr
 from distributed import Client
-from support import MIB, assert_same_model, checkers, model_bits, n_bundles, path_of, small_svc
+from support import (
+    MIB,
+    assert_same_model,
+    checkers,
+    model_bits,
+    n_bundles,
+    path_of,
+    small_svc,
+    tiny_blocks,
+)
 from threadpoolctl import threadpool_limits
 
-from daskls.methods import predict
 from daskls.plan import Resources
 from daskls.plan import bundles as plan
 from daskls.run import begin
@@ -183,8 +191,7 @@ def test_prediction_chunks_leave_no_trace(n_classes, offset, n_partitions, monke
     model = small_svc(gamma=30.0, n_partitions=n_partitions).fit(X, y)
     queries = QUERIES + offset
     whole = model.decision_function(queries)
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
-    monkeypatch.setattr(predict, "SLAB_ROWS", 37)
+    tiny_blocks(monkeypatch, SLAB_ROWS=37)
     for chunks in [(700,), (1, 299, 1, 1, 398), (50,) * 14]:
         lazy = model.decision_function(da.from_array(queries, chunks=(chunks, 2)))
         assert lazy.chunks[0] == chunks

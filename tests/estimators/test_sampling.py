@@ -15,7 +15,7 @@ from samplings import (
     small_near,
 )
 from sklearn.svm import SVC
-from support import Calls, checkers, path_of
+from support import Calls, checkers, path_of, tiny_blocks
 
 import daskls
 from daskls import (
@@ -27,9 +27,8 @@ from daskls import (
     ParameterError,
 )
 from daskls.kernels import gram
-from daskls.methods import predict
 from daskls.methods.sampling import balls, enrich, search
-from daskls.methods.sampling import fit as fit_sampling
+from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import train as sampling
 from daskls.methods.sampling.search import stalls
@@ -49,7 +48,7 @@ BOTH = {"local": small_local, "near": small_near}
 @pytest.fixture
 def kept_parts(monkeypatch):
     """Keep what a fit removes at its end."""
-    monkeypatch.setattr(fit_sampling, "remove_parts", lambda root: None)
+    monkeypatch.setattr(sampling_method, "remove_parts", lambda root: None)
 
 
 def sample_of(model, step):
@@ -255,7 +254,7 @@ def test_chunks_workers_and_memory_leave_no_trace(
 ):
     X, y = checkers(N)
     set_block_nbytes(1)
-    monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", 100)
+    monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", 100)
     monkeypatch.setattr(search_radii, "MIN_BALLS", 1)
     bits, groups = None, defaultdict(set)
     run_each = search.run_each
@@ -288,7 +287,7 @@ def test_leaves_leave_no_trace(make, monkeypatch):
     X[200:300] = X[100]
     reference = make().fit(X, y)
     for leaf_rows in (30, 400):
-        monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", leaf_rows)
+        monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", leaf_rows)
         model = make().fit(X, y)
         a, b = (sampling_bits(m) for m in (reference, model))
         assert [name for name in a if a[name] != b[name]] == ["fingerprint"]
@@ -307,9 +306,7 @@ def test_prediction_chunks_leave_no_trace(make, monkeypatch):
     X, y = checkers(N, n_classes=3)
     model = make().fit(X, y)
     whole = model.decision_function(QUERIES)
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 1)
-    monkeypatch.setattr(predict, "SLAB_NBYTES", 1)
-    monkeypatch.setattr(predict, "LEAST_SLAB_ROWS", 7)
+    tiny_blocks(monkeypatch, SLAB_NBYTES=1, LEAST_SLAB_ROWS=7)
     for chunks in [(300,), (1, 298, 1), (50,) * 6]:
         lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
         assert lazy.compute().tobytes() == whole.tobytes()
@@ -551,12 +548,11 @@ def test_models_that_a_killed_fit_left_go(tmp_path, monkeypatch):
     for make in BOTH.values():
         store = tmp_path / make.__name__
 
-        def killed(root):
+        def killed(*args):
             raise RuntimeError("killed")
 
         with monkeypatch.context() as patch:
-            patch.setattr(fit_sampling, "_clean_up", killed)
-            patch.setattr(fit_sampling, "drop_others", lambda *args: killed(None))
+            patch.setattr(sampling_method.Sampling, "clean_up", killed)
             with pytest.raises(RuntimeError, match="killed"):
                 make(store=store).fit(X, y)
         assert len(list((store / "bundles").iterdir())) > 1

@@ -95,7 +95,7 @@ def test_a_killed_worker_costs_one_task_of_neighborhoods(
 def test_a_killed_worker_costs_one_task_of_samples(
     make, work, at, spied_client, data, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("daskls.estimators.sampling.CELL_ROWS", 100)
+    monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", 100)
     monkeypatch.setattr(search, "N_TASKS", 8)
     monkeypatch.setattr(search_radii, "MIN_BALLS", 1)
     reference = make(store=tmp_path / "a").fit(*data)

@@ -7,8 +7,9 @@ import pytest
 from landmarks import small_landmarks
 from peaks import SLACK, peak_of
 
-from daskls.memory import TaskSizes, landmark_nbytes
+from daskls.memory import TaskSizes
 from daskls.methods.landmarks import fit as fit_joint
+from daskls.methods.landmarks.plan import landmark_nbytes
 from daskls.methods.landmarks.solve import JointJob, Round, solve_group
 from daskls.records import SolverSpec
 

@@ -9,11 +9,14 @@ import pytest
 from peaks import SLACK, peak_of
 
 from daskls import FalkSVC
-from daskls.memory import TaskSizes, gather_nbytes, neighborhood_nbytes, search_nbytes
+from daskls.memory import TaskSizes, gather_nbytes, search_nbytes
+from daskls.methods.leaves import SEARCH_CELL_ROWS
+from daskls.methods.neighborhoods.method import Falk
+from daskls.methods.neighborhoods.plan import neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
 from daskls.neighbors.search import find_nearest
-from daskls.plan import CELL_ROWS, bundles
-from daskls.records import NeighborSpec, SolverSpec
+from daskls.plan import bundles
+from daskls.records import SolverSpec
 from daskls.run import gather
 from daskls.run.gather import RowsHandle
 from daskls.store.centers import read_centers
@@ -39,7 +42,7 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
     centers = read_centers(Root.open(path)).places[: 4 * chunk].tolist()
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
-    neighbors = NeighborSpec("falk", (k,), percentiles=(50.0,))
+    neighbors = Falk((k,), percentiles=(50.0,))
     handle = RowsHandle(str(path), model._handle.fingerprint, cache_nbytes=0)
     job = NeighborJob(handle, spec, neighbors, k, 0, chunk)
     bundle = CenterBundle(0, len(centers) - 1, tuple(centers))
@@ -49,8 +52,8 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
         handle.open()
         assert fit_centers(bundle, job).n_cells == len(centers)
 
-    sizes = TaskSizes(d, 4, n_classes, CELL_ROWS, spec)
-    projected = neighborhood_nbytes(sizes, k, CELL_ROWS, chunk)
+    sizes = TaskSizes(d, 4, n_classes, SEARCH_CELL_ROWS, spec)
+    projected = neighborhood_nbytes(sizes, k, SEARCH_CELL_ROWS, chunk)
     peak = peak_of(run)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
@@ -58,7 +61,7 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
 @pytest.mark.parametrize(("d", "several_cells"), [(300, False), (20, True), (60, True)])
 def test_gathering(d, several_cells, tmp_path, monkeypatch):
     X, y = rows_of(8000, d, 2)
-    sizes, gather_one = TaskSizes(d, 4, 2, CELL_ROWS, SolverSpec()), gather.gather_bundle
+    sizes, gather_one = TaskSizes(d, 4, 2, SEARCH_CELL_ROWS, SolverSpec()), gather.gather_bundle
     if several_cells:
         # As of data of which a sample shows the leaves.
         monkeypatch.setattr(bundles, "MIN_SAMPLE", 0)
@@ -79,7 +82,7 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
     monkeypatch.setattr(gather, "N_GATHERS", 1000)
     with dask.config.set(scheduler="sync"):
         FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
-    assert (max(largest) > 2 * CELL_ROWS) == several_cells
+    assert (max(largest) > 2 * SEARCH_CELL_ROWS) == several_cells
 
 
 def test_searching(tmp_path):
@@ -87,15 +90,15 @@ def test_searching(tmp_path):
     model = FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
     handle = RowsHandle(str(tmp_path / "m"), model._handle.fingerprint, cache_nbytes=0)
     leaves = handle.open()
-    sizes = TaskSizes(20, 4, 2, CELL_ROWS, SolverSpec())
+    sizes = TaskSizes(20, 4, 2, SEARCH_CELL_ROWS, SolverSpec())
     for n, k in ((2000, 50), (300, 1000)):
         peak = peak_of(lambda n=n, k=k: find_nearest(X[:n], k, leaves.regions, leaves.read_leaf))
-        projected = search_nbytes(sizes, n, k, CELL_ROWS)
+        projected = search_nbytes(sizes, n, k, SEARCH_CELL_ROWS)
         assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
 
 def test_projections_grow_with_what_they_project():
-    sizes = TaskSizes(10, 4, 2, CELL_ROWS, SolverSpec(C=(1.0,)))
+    sizes = TaskSizes(10, 4, 2, SEARCH_CELL_ROWS, SolverSpec(C=(1.0,)))
     wider = replace(sizes, n_features=20)
     assert gather_nbytes(wider, 5000) > gather_nbytes(sizes, 5000) > gather_nbytes(sizes, 500) > 0
     base = neighborhood_nbytes(sizes, 500, 1000, 4)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from daskls.partition.subsamples import ball_keys, plan_draws, sampling_sizes
-from daskls.records import SamplingSpec
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def test_sizes(n, fraction, n_subsamples, size, n_validation):
     ],
 )
 def test_sizes_that_are_not_given(n, n_classes, given, expected):
-    assert sampling_sizes(SamplingSpec("local-sampling", *given), n, n_classes) == expected
+    assert sampling_sizes(*given, n, n_classes) == expected
 
 
 def test_each_row_has_its_place_whatever_is_asked_beside():

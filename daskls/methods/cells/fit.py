@@ -1,20 +1,17 @@
 """The three stages of a fit on cells or chunks, on whatever is in the store already."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.methods.cells.train import FitJob, train_bundles
 from daskls.partition.tree import graft
-from daskls.plan import check_chunks, check_memory, plan_bundles
+from daskls.plan import plan_bundles
 from daskls.records import Chunks, Forest, IntArray, Partition, SolverSpec
-from daskls.run.begin import Beginning, begin_fit, grow_trunks, regroup_all
-from daskls.run.identity import FitRequest
-from daskls.run.progress import Progress, StageClock
-from daskls.run.rows import BlockRows
+from daskls.run.begin import regroup_all
+from daskls.run.contract import Beginning
+from daskls.run.progress import StageClock
 from daskls.store.layout import Root, read_partition
 from daskls.store.models import (
     BundleModels,
@@ -25,61 +22,34 @@ from daskls.store.models import (
 )
 from daskls.store.reader import write_index
 
-__all__ = ["FitResult", "run_fit"]
+__all__ = ["deal_chunks", "fit_cells"]
 
 
-@dataclass(frozen=True)
-class FitResult:
-    """The fingerprint that names the finished model, and the seconds of each stage that ran."""
-
-    fingerprint: str
-    stage_s: dict[str, float]
-
-
-def run_fit(
-    request: FitRequest,
-    rows: BlockRows,
-    store: Path,
-    client: Any = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> FitResult:
-    """Sample and partition, regroup, train; only what the store does not hold yet.
+def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
+    """Regroup the rows, train every cell; only what the store does not hold yet.
 
     Parameters
     ----------
-    request : FitRequest
-    rows : BlockRows
-    store : Path. The model's folder; made if it does not exist.
+    begun : Beginning
+    clock : StageClock
     client : distributed client, or None for the current scheduler
-    on_progress : called from a thread as work advances
-
-    Returns
-    -------
-    result : FitResult
     """
-    clock = StageClock(on_progress)
-    by_chunks = request.method.get("name") == "chunks"
-    check = check_chunks if by_chunks else check_memory
-    begun = begin_fit(request, rows, store, check, clock, client)
-    root, fingerprint = begun.root, begun.fingerprint
-    if root.is_complete:
-        root.remove_leftovers()
-        return FitResult(fingerprint, clock.seconds)
+    root, request = begun.root, begun.request
     trained = _trained(root)
     if trained is not None:
         _finish(root, trained)
-        return FitResult(fingerprint, clock.seconds)
-    cut = deal_chunks if by_chunks else grow_trunks
-    partition, exchange, leaf_rows = regroup_all(begun, check, clock, client, cut)
+        return
+    partition, exchange, leaf_rows = regroup_all(begun, clock, client)
     plan = plan_bundles(
         begun.sizes, leaf_rows.tolist(), done_mask(root.path, partition.n_leaves), begun.resources
     )
-    job = FitJob(str(root.path), fingerprint, exchange, request.spec, request.cell_size, begun.seed)
+    job = FitJob(
+        str(root.path), begun.fingerprint, exchange, request.spec, request.cell_size, begun.seed
+    )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
         train_bundles(plan.bundles, job, client)
     _finish(root, partition)
-    return FitResult(fingerprint, clock.seconds)
 
 
 def _trained(root: Root) -> Partition | None:
@@ -122,7 +92,6 @@ def _finish(root: Root, partition: Partition) -> None:
     whole = _graft_all(partition, bundles) if isinstance(partition, Forest) else partition
     write_index(root, whole, tiles, first_cells)
     drop_others(root.path, tiles)
-    root.remove_leftovers()
 
 
 def _graft_all(trunks: Forest, bundles: list[BundleModels]) -> Forest:

@@ -1,36 +1,31 @@
 """The stages of a fit of L3-SVMs, on whatever is in the store already."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from daskls.errors import ParameterError
-from daskls.kernels.frame import Frame, find_frame
+from daskls.kernels.frame import find_frame
 from daskls.kernels.landmarks import mean_square
-from daskls.memory import TaskSizes
-from daskls.methods.cells.fit import FitResult
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
+from daskls.methods.landmarks.method import L3
+from daskls.methods.landmarks.plan import most_landmarks, n_candidates
 from daskls.methods.landmarks.solve import JointJob, Judged, Round, judge_group, solve_group
 from daskls.partition.points import find_points
-from daskls.plan import check_landmarks, group_open, plan_sample
+from daskls.plan import group_open
 from daskls.records import (
     CellReport,
     FloatArray,
     IntArray,
-    LandmarkSpec,
     LinearModel,
     VoronoiCells,
 )
-from daskls.run.begin import Beginning, begin_fit, regroup_all, scale_gamma, share_of
+from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
-from daskls.run.identity import FitRequest
-from daskls.run.progress import Progress, StageClock
-from daskls.run.rows import BlockRows
+from daskls.run.contract import Beginning
+from daskls.run.progress import StageClock
 from daskls.seeds import LANDMARKS
 from daskls.solvers.bias import BiasSearch, Evaluation
 from daskls.solvers.landmarks import draw_landmarks, find_components
@@ -45,7 +40,7 @@ from daskls.store.joint import (
     write_linear_index,
 )
 
-__all__ = ["run_joint_fit"]
+__all__ = ["cluster_sample", "fit_jointly"]
 
 # Cells are solved in groups of about this many bytes, and in enough of them to keep workers busy.
 # The groups depend on the data alone, so that a round's files suit any number of workers.
@@ -74,95 +69,40 @@ class Solved:
     is_open: IntArray
 
 
-def run_joint_fit(
-    method: LandmarkSpec,
-    request: FitRequest,
-    rows: BlockRows,
-    store: Path,
-    client: Any = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> FitResult:
-    """Cluster, choose landmarks, regroup; choose C, then solve the joint problem.
+def fit_jointly(method: L3, begun: Beginning, clock: StageClock, client: Any = None) -> None:
+    """Choose landmarks, regroup; choose C, then solve the joint problem.
 
     Parameters
     ----------
-    method : LandmarkSpec
-    request : FitRequest
-    rows : BlockRows
-    store : Path. The model's folder; made if it does not exist.
+    method : L3
+    begun : Beginning
+    clock : StageClock
     client : distributed client, or None for the current scheduler
-    on_progress : called from a thread as work advances
-
-    Returns
-    -------
-    result : FitResult
     """
-    clock = StageClock(on_progress)
-    n_landmarks = method.n_landmarks or rows.n_features
-    n_candidates = _n_candidates(request)
-    check = partial(_check, method, n_landmarks=n_landmarks, n_candidates=n_candidates)
-    begun = begin_fit(request, rows, store, check, clock, client)
-    root = begun.root
-    if root.is_complete:
-        root.remove_leftovers()
-        return FitResult(begun.fingerprint, clock.seconds)
-    frame = find_frame(begun.sample.X)
-    _choose_landmarks(begun, method, frame)
-    cut = partial(_cut, method, frame)
-    cells, exchange, leaf_rows = regroup_all(begun, check, clock, client, cut)
+    _choose_landmarks(begun, method)
+    cells, exchange, leaf_rows = regroup_all(begun, clock, client)
     assert isinstance(cells, VoronoiCells)
-    spec = request.spec
-    job = JointJob(str(root.path), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
-    groups = _groups(begun, leaf_rows, n_landmarks)
+    spec = begun.request.spec
+    job = JointJob(str(begun.root.path), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
+    groups = _groups(begun, leaf_rows, method.n_landmarks or begun.rows.n_features)
     _solve(begun, cells, groups, leaf_rows, job, clock, client)
-    root.remove_leftovers()
-    return FitResult(begun.fingerprint, clock.seconds)
 
 
-def _check(method: LandmarkSpec, sizes: TaskSizes, n_rows: int, *args: Any, **options: Any) -> None:
-    """Refuse more landmarks than there are, and what would not fit a task; before a store begins.
-
-    Raises
-    ------
-    ParameterError, MemoryPlanError
-    """
-    most = _most_landmarks(method, n_rows, sizes.n_features)
-    wanted = method.n_landmarks or 1
-    if wanted > most:
-        raise ParameterError(
-            f"n_landmarks={wanted}, but {n_rows} rows of {sizes.n_features} features give at most "
-            f"{most} landmarks with landmarks={method.landmarks!r}; lower it."
-        )
-    check_landmarks(sizes, n_rows, *args, **options)
-
-
-def _most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
-    """Return how many landmarks there may be: drawn rows come from the sample."""
-    cell_size = share_of(n_rows, method.n_cells or count_clusters(n_rows))
-    n_sample = plan_sample(n_rows, n_features, cell_size).n_sample
-    return min(n_sample, n_features) if method.landmarks == "pca" else n_sample
-
-
-def _n_candidates(request: FitRequest) -> int:
-    """Return how many models of two classes a round may solve."""
-    n_costs = len(request.spec.C or COST_SHARES)
-    return n_costs * request.spec.cv if n_costs > 1 else 1
-
-
-def _cut(method: LandmarkSpec, frame: Frame, begun: Beginning) -> VoronoiCells:
+def cluster_sample(method: L3, begun: Beginning) -> VoronoiCells:
     """Cluster the sample."""
     n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
-    return find_points(begun.sample.X, frame, n_cells, begun.seed)
+    X = begun.sample.X
+    return find_points(X, find_frame(X), n_cells, begun.seed)
 
 
 @undisturbed
-def _choose_landmarks(begun: Beginning, method: LandmarkSpec, frame: Frame) -> None:
+def _choose_landmarks(begun: Beginning, method: L3) -> None:
     """Choose the landmarks from the sample and write them, unless they are there."""
     if read_landmarks(begun.root) is not None:
         return
-    X = begun.sample.X
+    X, frame = begun.sample.X, find_frame(begun.sample.X)
     n_features, n_rows = begun.rows.n_features, begun.scan.n_kept
-    most = _most_landmarks(method, n_rows, n_features)
+    most = most_landmarks(method, n_rows, n_features)
     wanted = method.n_landmarks or min(n_features, most)
     with one_blas_thread():
         if method.landmarks == "random":
@@ -181,7 +121,7 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec, frame: Frame) -> N
 
 def _groups(begun: Beginning, leaf_rows: IntArray, n_landmarks: int) -> list[tuple[int, int]]:
     """Group neighboring cells of about equal bytes."""
-    n_problems = _n_candidates(begun.request) * len(_positive(begun))
+    n_problems = n_candidates(begun.request.spec) * len(_positive(begun))
     row_nbytes = 8 * (n_landmarks + begun.rows.n_features)
     nbytes = (leaf_rows * row_nbytes + 16 * n_problems * n_landmarks).tolist()
     limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)

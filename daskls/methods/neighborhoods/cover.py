@@ -9,9 +9,9 @@ from daskls.errors import MemoryPlanError
 from daskls.neighbors.search import find_nearest
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows
 from daskls.records import IntArray, KernelSpec
-from daskls.run.begin import Beginning
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
+from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle
 from daskls.run.progress import StageClock
 from daskls.run.resources import free_nbytes

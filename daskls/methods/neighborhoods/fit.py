@@ -1,17 +1,15 @@
 """The stages of a fit on neighborhoods, on whatever is in the store already."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from daskls.methods.cells.fit import FitResult
 from daskls.methods.neighborhoods.cover import choose_centers
 from daskls.methods.neighborhoods.grid import global_errors
+from daskls.methods.neighborhoods.method import Falk
+from daskls.methods.neighborhoods.plan import MAX_CHUNKS, plan_chunk
 from daskls.methods.neighborhoods.train import (
     CenterBundle,
     NeighborJob,
@@ -19,14 +17,13 @@ from daskls.methods.neighborhoods.train import (
     train_centers,
 )
 from daskls.neighbors.search import metric_of
-from daskls.plan import bundle_cost, check_neighborhoods, group_open, plan_chunk
-from daskls.records import FloatArray, NeighborSpec, SolverSpec
-from daskls.run.begin import Beginning, begin_fit, regroup_all, resolved_spec
+from daskls.plan import bundle_cost, group_open
+from daskls.records import FloatArray, SolverSpec
+from daskls.run.begin import regroup_all, resolved_spec
 from daskls.run.compute import compute_each
+from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle, gather_rows, has_rows, rows_handle
-from daskls.run.identity import FitRequest
-from daskls.run.progress import Progress, StageClock
-from daskls.run.rows import BlockRows
+from daskls.run.progress import StageClock
 from daskls.seeds import SELECTED_ROWS
 from daskls.solvers.sums import totals
 from daskls.store.centers import Centers
@@ -34,10 +31,7 @@ from daskls.store.layout import Root
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 from daskls.store.reader import write_center_index, write_row_index
 
-__all__ = ["run_neighbor_fit"]
-
-# Chunks of neighborhoods in a bundle, at the most: as `memory.neighborhood_nbytes` has it.
-MAX_CHUNKS = 4
+__all__ = ["fit_centers_of", "fit_rows"]
 
 
 @dataclass(frozen=True)
@@ -49,65 +43,43 @@ class Selected:
     percentiles: tuple[float, ...] | None
 
 
-def run_neighbor_fit(
-    neighbors: NeighborSpec,
-    request: FitRequest,
-    rows: BlockRows,
-    store: Path,
-    client: Any = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> FitResult:
-    """Gather the rows by leaf; for FaLK-SVM choose centers and train their neighborhoods.
+def fit_rows(begun: Beginning, clock: StageClock, client: Any = None) -> None:
+    """Gather the rows by leaf; queries train, or vote, on demand.
 
     Parameters
     ----------
-    neighbors : NeighborSpec
-    request : FitRequest
-    rows : BlockRows
-    store : Path. The model's folder; made if it does not exist.
+    begun : Beginning
+    clock : StageClock
     client : distributed client, or None for the current scheduler
-    on_progress : called from a thread as work advances
-
-    Returns
-    -------
-    result : FitResult
     """
-    clock = StageClock(on_progress)
-    largest_k = min(max(neighbors.n_neighbors), rows.n_rows)
-    check = partial(check_neighborhoods, n_neighbors=largest_k)
-    begun = begin_fit(request, rows, store, check, clock, client)
-    root = begun.root
-    if root.is_complete:
-        _clean_up(root, neighbors)
-        return FitResult(begun.fingerprint, clock.seconds)
-    neighbors = _capped(neighbors, begun.scan.n_kept)
+    _gather(begun, clock, client)
+    gamma = resolved_spec(begun).gamma
+    write_row_index(begun.root, gamma[0] if gamma else None)
+
+
+def fit_centers_of(method: Falk, begun: Beginning, clock: StageClock, client: Any = None) -> None:
+    """Gather the rows by leaf, choose centers and train their neighborhoods.
+
+    Parameters
+    ----------
+    method : Falk
+    begun : Beginning
+    clock : StageClock
+    client : distributed client, or None for the current scheduler
+    """
+    method = method.capped(begun.scan.n_kept)
+    _gather(begun, clock, client)
+    _fit_centers(begun, method, clock, client)
+
+
+def _gather(begun: Beginning, clock: StageClock, client: Any) -> None:
+    """Write all rows by leaf, unless they are there."""
     if not has_rows(begun):
-        _, exchange, leaf_rows = regroup_all(begun, check, clock, client, n_copies=1)
+        _, exchange, leaf_rows = regroup_all(begun, clock, client)
         gather_rows(begun, exchange, leaf_rows, clock, client)
-    if neighbors.name == "falk":
-        _fit_centers(begun, neighbors, clock, client)
-    else:
-        gamma = resolved_spec(begun).gamma
-        write_row_index(root, gamma[0] if gamma else None)
-    _clean_up(root, neighbors)
-    return FitResult(begun.fingerprint, clock.seconds)
 
 
-def _clean_up(root: Root, neighbors: NeighborSpec) -> None:
-    """Remove what a finished model has no use for: where centers answer, the rows too."""
-    root.remove_leftovers()
-    if neighbors.name == "falk" and neighbors.assign != "point":
-        shutil.rmtree(root.path / "rows", ignore_errors=True)
-
-
-def _capped(neighbors: NeighborSpec, n_rows: int) -> NeighborSpec:
-    """Return the spec with at most all rows as neighbors."""
-    candidates = tuple(sorted({min(k, n_rows) for k in neighbors.n_neighbors}))
-    n_assigned = neighbors.n_assigned and min(neighbors.n_assigned, n_rows)
-    return replace(neighbors, n_neighbors=candidates, n_assigned=n_assigned)
-
-
-def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, client: Any) -> None:
+def _fit_centers(begun: Beginning, neighbors: Falk, clock: StageClock, client: Any) -> None:
     root, handle = begun.root, rows_handle(begun)
     chosen = _select(begun, neighbors, handle, clock, client)
     k = chosen.n_neighbors
@@ -153,7 +125,7 @@ def _finished(root: Root) -> Callable[[], int]:
 
 
 def _select(
-    begun: Beginning, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
+    begun: Beginning, neighbors: Falk, handle: RowsHandle, clock: StageClock, client: Any
 ) -> Selected:
     """Return k, C and the width: as given, or as the rows drawn for it say."""
     resolved = resolved_spec(begun) if neighbors.percentiles is None else begun.request.spec
@@ -176,7 +148,7 @@ def _select(
 
 
 def _local_errors(
-    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+    begun: Beginning, neighbors: Falk, spec: SolverSpec, handle: RowsHandle, client: Any
 ) -> FloatArray:
     """Return the k'-internal error of every candidate, over all rows drawn by seed."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
@@ -196,7 +168,7 @@ def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[in
     return places
 
 
-def _best(errors: FloatArray, neighbors: NeighborSpec, spec: SolverSpec) -> dict[str, Any]:
+def _best(errors: FloatArray, neighbors: Falk, spec: SolverSpec) -> dict[str, Any]:
     """Return the candidates of the smallest error, and the errors of all.
 
     Ties go to the smallest k, then to the largest width, then to the smallest C.

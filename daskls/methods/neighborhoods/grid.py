@@ -13,16 +13,16 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.methods.neighborhoods.cover import center_order, check_client, run_cover, search_places
+from daskls.methods.neighborhoods.method import NeighborMethod
+from daskls.methods.neighborhoods.plan import plan_chunk
 from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
-from daskls.methods.predict import labels_of
-from daskls.methods.scores import model_scores
+from daskls.methods.scores import labels_of, model_scores
 from daskls.neighbors.search import metric_of
 from daskls.partition.cover import Cover
-from daskls.plan import plan_chunk
-from daskls.records import FloatArray, IntArray, NeighborSpec, SolverSpec
-from daskls.run.begin import Beginning
+from daskls.records import FloatArray, IntArray, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
+from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle, folds_of
 from daskls.seeds import CANDIDATE
 from daskls.solvers.neighborhood import candidate_models
@@ -36,7 +36,7 @@ N_TASKS = 64
 
 def global_errors(
     begun: Beginning,
-    neighbors: NeighborSpec,
+    neighbors: NeighborMethod,
     spec: SolverSpec,
     handle: RowsHandle,
     client: Any = None,
@@ -66,7 +66,7 @@ def global_errors(
 
 def _fold_errors(
     begun: Beginning,
-    neighbors: NeighborSpec,
+    neighbors: NeighborMethod,
     spec: SolverSpec,
     handle: RowsHandle,
     numbers: IntArray,

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.methods.scores import model_scores
-from daskls.methods.views import home_order
-from daskls.neighbors.search import find_nearest, metric_of
-from daskls.plan import chunk_size
+from daskls.methods.neighborhoods.method import NeighborMethod
+from daskls.methods.neighborhoods.plan import chunk_size
+from daskls.methods.scores import empty_scores, model_scores
+from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel
 from daskls.seeds import QUERY
 from daskls.solvers.neighborhood import fit_neighborhood
@@ -19,20 +19,24 @@ from daskls.store.reader import ModelReader
 __all__ = ["score_lazily"]
 
 
-def score_lazily(reader: ModelReader, X: FloatArray) -> FloatArray:
+def score_lazily(method: NeighborMethod, reader: ModelReader, X: FloatArray) -> FloatArray:
     """Return the scores of rows: (m,) for two classes, (m, k) for more."""
-    n_classes = len(reader.meta["classes"]["values"])
-    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
-    score = _votes if reader.method["name"] == "knn" else _svm_scores
-    for queries, rows in _neighborhoods(reader, X):
-        scores[queries] = score(reader, X[queries], rows, n_classes)
+    n_classes = reader.n_classes
+    scores = empty_scores(len(X), n_classes)
+    for queries, rows in _neighborhoods(method, reader, X):
+        if method.votes:
+            scores[queries] = _votes(rows, n_classes)
+        else:
+            scores[queries] = _svm_scores(method, reader, X[queries], rows)
     return scores
 
 
-def _neighborhoods(reader: ModelReader, X: FloatArray) -> Iterator[tuple[IntArray, Rows]]:
+def _neighborhoods(
+    method: NeighborMethod, reader: ModelReader, X: FloatArray
+) -> Iterator[tuple[IntArray, Rows]]:
     """Yield queries that are near each other, and the rows of their neighbors by row number."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
-    k = min(int(reader.method["n_neighbors"][0]), leaves.n_rows)
+    k = min(method.n_neighbors[0], leaves.n_rows)
     size = chunk_size(k, X.shape[1]) if len(X) else 1
     order = home_order(X, leaves.regions)
     metric = metric_of(reader.spec)
@@ -44,32 +48,35 @@ def _neighborhoods(reader: ModelReader, X: FloatArray) -> Iterator[tuple[IntArra
         yield queries, leaves.read_places(np.take_along_axis(found.places, by_number, axis=1))
 
 
-def _votes(reader: ModelReader, X: FloatArray, rows: Rows, n_classes: int) -> FloatArray:
+def _votes(rows: Rows, n_classes: int) -> FloatArray:
     """Return the share of each class in the neighbors' weight; of two classes their difference."""
-    votes = np.zeros((len(X), n_classes))
-    everyone = np.broadcast_to(np.arange(len(X))[:, None], rows.codes.shape)
+    n_queries = len(rows.codes)
+    votes = np.zeros((n_queries, n_classes))
+    everyone = np.broadcast_to(np.arange(n_queries)[:, None], rows.codes.shape)
     np.add.at(votes, (everyone, rows.codes), rows.weights)
     votes /= votes.sum(axis=1, keepdims=True)
     return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
 
 
-def _svm_scores(reader: ModelReader, X: FloatArray, rows: Rows, n_classes: int) -> FloatArray:
+def _svm_scores(
+    method: NeighborMethod, reader: ModelReader, X: FloatArray, rows: Rows
+) -> FloatArray:
     """Return what the SVM of each query's neighborhood answers it."""
-    scores = np.empty(len(X) if n_classes == 2 else (len(X), n_classes))
+    n_classes = reader.n_classes
+    scores = empty_scores(len(X), n_classes)
     # Queries with the same neighbors share a model.
     models: dict[bytes, LocalModel] = {}
     for i in range(len(X)):
         key = rows.numbers[i].tobytes()
         if key not in models:
-            models[key] = _fit(reader, rows, i)
+            models[key] = _fit(method, reader, rows, i)
         scores[i] = model_scores(models[key], X[i : i + 1], n_classes)[0]
     return scores
 
 
-def _fit(reader: ModelReader, rows: Rows, i: int) -> LocalModel:
+def _fit(method: NeighborMethod, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
     """Train the SVM of one neighborhood."""
     spec = replace(reader.spec, search="full")
-    percentiles = reader.method["percentiles"]
     k = rows.codes.shape[1]
     return fit_neighborhood(
         rows.X[i],
@@ -77,7 +84,7 @@ def _fit(reader: ModelReader, rows: Rows, i: int) -> LocalModel:
         rows.weights[i],
         k,
         spec,
-        None if percentiles is None else tuple(percentiles),
+        method.percentiles,
         CellReport(0, 0, 0, 0, 0.0),
         QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0])),
         at_origin=spec.kernel == "poly",

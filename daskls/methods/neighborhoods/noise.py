@@ -6,10 +6,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from daskls.methods.predict import labels_of, score_rows
-from daskls.methods.views import home_order
-from daskls.neighbors.search import find_nearest, metric_of
-from daskls.plan import chunk_size
+from daskls.methods.average import SLAB_ROWS
+from daskls.methods.base import method_of
+from daskls.methods.neighborhoods.method import NeighborMethod
+from daskls.methods.neighborhoods.plan import chunk_size
+from daskls.methods.predict import score_rows
+from daskls.methods.scores import labels_of
+from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import FloatArray, IntArray
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
@@ -20,36 +23,23 @@ from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
-__all__ = ["agree_array", "agree_lazily"]
-
-# Rows of an array in memory that one thread judges at a time.
-SLAB_ROWS = 960
+__all__ = ["agree_array", "agree_lazily", "agrees", "leave_one_out"]
 
 
-def agreement(reader: ModelReader, X: FloatArray, codes: IntArray, first: int) -> FloatArray:
-    """Return how probable each training row's label is, float64 (m,).
-
-    Parameters
-    ----------
-    reader : ModelReader. Of a model of these rows: FaLK-SVM, whose answers agree (1) or not (0);
-        or kNNSVM, whose neighbors without the row itself give a probability.
-    X : array (m, d). Training rows.
-    codes : int array (m,). Their labels' codes.
-    first : int. The global number of the first row.
-    """
-    if reader.method["name"] == "falk":
-        n_classes = len(reader.meta["classes"]["values"])
-        agrees = labels_of(score_rows(reader, X), np.arange(n_classes)) == codes
-        answer: FloatArray = agrees.astype(np.float64)
-        return answer
-    return _leave_one_out(reader, X, codes, first)
+def agrees(reader: ModelReader, X: FloatArray, codes: IntArray) -> FloatArray:
+    """Return 1 for the rows whose answer is their label, else 0: float64 (m,)."""
+    labels = labels_of(score_rows(reader, X), np.arange(reader.n_classes))
+    answer: FloatArray = (labels == codes).astype(np.float64)
+    return answer
 
 
 @undisturbed
-def _leave_one_out(reader: ModelReader, X: FloatArray, codes: IntArray, first: int) -> FloatArray:
+def leave_one_out(
+    method: NeighborMethod, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
+) -> FloatArray:
     """Return the probability of each label by the row's nearest rows, the row itself left out."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
-    k = min(int(reader.method["n_neighbors"][0]), leaves.n_rows - 1)
+    k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
     size = chunk_size(k, X.shape[1])
     order = home_order(X, leaves.regions)
@@ -105,7 +95,7 @@ def agree_block(
     codes = codes_of(y[:, 0], classes, names)
     with handle.in_use():
         reader = open_model(handle.path, handle.fingerprint)
-        return agreement(reader, X, codes, block_start(block_info)[1])
+        return method_of(reader.method).agreement(reader, X, codes, block_start(block_info)[1])
 
 
 def agree_lazily(
@@ -142,7 +132,7 @@ def agree_array(
 
     def judge(start: int) -> FloatArray:
         rows = slice(start, start + SLAB_ROWS)
-        return agreement(reader, X[rows], codes[rows], start)
+        return method_of(reader.method).agreement(reader, X[rows], codes[rows], start)
 
     with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
         reader = open_model(handle.path, handle.fingerprint)

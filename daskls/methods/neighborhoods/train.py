@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of
 from daskls.records import (
     BundleReport,
@@ -14,7 +15,6 @@ from daskls.records import (
     FloatArray,
     IntArray,
     LocalModel,
-    NeighborSpec,
     SolverSpec,
 )
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -53,7 +53,7 @@ class NeighborJob:
 
     handle: RowsHandle
     spec: SolverSpec
-    neighbors: NeighborSpec
+    neighbors: NeighborMethod
     n_neighbors: int
     seed: int
     chunk: int

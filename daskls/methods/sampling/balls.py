@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.errors import MemoryPlanError
-from daskls.memory import WAITING_PAIRS
+from daskls.methods.leaves import one_leaf
+from daskls.methods.sampling.plan import WAITING_PAIRS
 from daskls.methods.sampling.train import SUPPORT, SamplingJob, as_arrays, join_rows
-from daskls.methods.views import home_order, one_leaf
 from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
-from daskls.neighbors.search import find_nearest
+from daskls.neighbors.search import find_nearest, home_order
 from daskls.partition.subsamples import ball_keys
 from daskls.records import FloatArray, IntArray, LeafRows
 from daskls.run.blas import one_blas_thread, undisturbed

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.methods.sampling.train import KEPT, SamplingJob, read_further
-from daskls.methods.views import home_order
-from daskls.neighbors.search import find_nearest
+from daskls.neighbors.search import find_nearest, home_order
 from daskls.records import IntArray, LeafRows
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.store.leaves import LeafReader

@@ -16,9 +16,9 @@ from daskls.methods.sampling.balls import (
     merge_draws,
     positive_radii,
 )
+from daskls.methods.sampling.plan import most_pairs
 from daskls.methods.sampling.search import N_TASKS, Search, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, SUPPORT, TrainJob, fit_subsamples
-from daskls.plan import most_pairs
 from daskls.records import FloatArray, IntArray
 from daskls.run.compute import compute_each
 from daskls.store.parts import has_part, read_part, write_part

@@ -1,9 +1,9 @@
 """Procedure CGLQ: round after round an SVM on what is near the support rows of the one before."""
 
 from daskls.methods.sampling.enrich import EnrichJob, merge_round, nearest_of, search_support
+from daskls.methods.sampling.plan import SEARCHED_ROWS
 from daskls.methods.sampling.search import Search, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, read_drawn
-from daskls.plan import SEARCHED_ROWS
 from daskls.records import IntArray
 from daskls.store.parts import has_part, read_part
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
+from daskls.methods.sampling.method import Sampling
+from daskls.methods.sampling.plan import cache_nbytes, check_trained
 from daskls.methods.sampling.train import (
     DRAWN,
     SAMPLES,
@@ -18,10 +20,11 @@ from daskls.methods.sampling.train import (
     fit_sample,
 )
 from daskls.partition.subsamples import plan_draws, sampling_sizes
-from daskls.plan import cache_nbytes, check_trained, group_open
-from daskls.records import CellReport, IntArray, SamplingSpec
-from daskls.run.begin import Beginning, resolved_spec
+from daskls.plan import group_open
+from daskls.records import CellReport, IntArray
+from daskls.run.begin import resolved_spec
 from daskls.run.compute import compute_each, run_each
+from daskls.run.contract import Beginning
 from daskls.run.gather import rows_handle
 from daskls.run.progress import StageClock
 from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
@@ -53,12 +56,14 @@ class Search:
     n_rounds = 0
 
     def __init__(
-        self, begun: Beginning, sampling: SamplingSpec, clock: StageClock, client: Any
+        self, begun: Beginning, sampling: Sampling, clock: StageClock, client: Any
     ) -> None:
         self.begun, self.sampling, self.clock, self.client = begun, sampling, clock, client
         self.root = begun.root.path
         n_rows, n_classes = begun.scan.n_kept, len(begun.scan.labels)
-        self.fraction, n_subsamples = sampling_sizes(sampling, n_rows, n_classes)
+        self.fraction, n_subsamples = sampling_sizes(
+            sampling.sample_fraction, sampling.n_subsamples, n_rows, n_classes
+        )
         draws = plan_draws(n_rows, self.fraction, n_subsamples, begun.seed)
         self.job = SamplingJob(
             rows_handle(begun),

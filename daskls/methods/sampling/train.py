@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from daskls.methods.predict import labels_of, slab_rows
-from daskls.methods.scores import model_scores
+from daskls.methods.average import slab_rows
+from daskls.methods.scores import labels_of, model_scores
 from daskls.partition.subsamples import Draws
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed

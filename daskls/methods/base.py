@@ -1,0 +1,153 @@
+"""What a method is: everything that fits, answers and describes a model of it.
+
+A method is a frozen record of its parameters beyond the solver's. Its module is light: what trains
+is imported by `Method.fit`, so that a process which only predicts never loads the trainers.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.plan import Extent, Resources
+from daskls.records import FloatArray, IntArray, Partition
+from daskls.registry import METHODS, find_entry, load_object
+from daskls.store.layout import Root
+from daskls.store.reader import ModelReader
+
+if TYPE_CHECKING:
+    from daskls.run.contract import Beginning
+    from daskls.run.progress import StageClock
+
+__all__ = ["Method", "method_of"]
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """The contract of all methods.
+
+    Attributes
+    ----------
+    name : str. In stores, and in the register of methods.
+    n_copies : int. How many times a fit writes the rows beside the exchange.
+    chosen : tuple of str. Parameters that cells choose by cross-validation.
+    step : str, or None. What differs from one model to the next where several are tried and one
+        is kept.
+    """
+
+    name: ClassVar[str]
+    n_copies: ClassVar[int] = 0
+    chosen: ClassVar[tuple[str, ...]] = ("C", "gamma")
+    step: ClassVar[str | None] = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as JSON values: what names a fit's store, and what it keeps."""
+        return {"name": self.name, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """Return the method that `to_json` has written."""
+        given = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in values.items()
+            if key != "name"
+        }
+        return cls(**given)
+
+    # --- a fit
+
+    @abstractmethod
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """Refuse before any training what would not fit.
+
+        Called twice: with the sizes that are expected, then with those that were found.
+
+        Raises
+        ------
+        MemoryPlanError : when a task needs more than it may use. The message names the parameter
+            to change.
+        """
+
+    @abstractmethod
+    def cut(self, begun: "Beginning") -> Partition:
+        """Return what rows are regrouped by."""
+
+    @abstractmethod
+    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+        """Do what the store does not hold yet; end with the index of the model."""
+
+    def clean_up(self, root: Root) -> None:
+        """Remove what a finished model has no use for, of earlier fits too."""
+        root.remove_leftovers()
+
+    # --- a model
+
+    @abstractmethod
+    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+        """Return the scores of rows, (m,) for two classes, (m, k) for more."""
+
+    def check_complete(self, root: Root) -> None:
+        """Refuse a finished model that lacks a part.
+
+        Raises
+        ------
+        StoreError : saying which
+        """
+        ModelReader(root.path)
+
+    def space(self, reader: ModelReader) -> Partition:
+        """Return the partition of a model's cells.
+
+        Raises
+        ------
+        StoreError : when it has none
+        """
+        return reader.forest
+
+    def agreement(
+        self, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
+    ) -> FloatArray:
+        """Return how probable each training row's label is, float64 (m,).
+
+        Parameters
+        ----------
+        reader : ModelReader. Of a model of these rows.
+        X : array (m, d). Training rows.
+        codes : int array (m,). Their labels' codes.
+        first : int. The global number of the first row.
+        """
+        raise NotImplementedError
+
+    def progress(self, root: Root) -> str:
+        """Say how far a fit came that was stopped."""
+        return "it has begun"
+
+    def count_open(self, report: Any) -> Any:
+        """Return the solves that stopped short of ``tol``, from a model's report."""
+        return np.sum(report.n_at_limit)
+
+
+def method_of(values: dict[str, Any], where: str = "The model") -> Method:
+    """Return the method that a store describes.
+
+    Parameters
+    ----------
+    values : dict. What `Method.to_json` gave.
+    where : str. Names the model in an error.
+
+    Raises
+    ------
+    StoreError : no method of that name
+    """
+    name = str(values.get("name", ""))
+    entry = find_entry(name)
+    if entry is None:
+        known = ", ".join(repr(entry.name) for entry in METHODS)
+        raise StoreError(
+            f"{where} was made by the method {name!r}, which this daskls does not know; it knows "
+            f"{known}. Upgrade daskls."
+        )
+    method: Method = load_object(entry.method).from_json(values)
+    return method

@@ -1,0 +1,89 @@
+"""Voronoi cells of space, and chunks by chance, each cross-validated on its own."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from daskls.methods.average import mean_of_all, mean_of_views
+from daskls.methods.base import Method
+from daskls.partition.tree import route_rows
+from daskls.plan import Extent, Resources
+from daskls.records import FloatArray, Partition
+from daskls.store.layout import Root, read_partition
+from daskls.store.models import finished_bundles
+from daskls.store.reader import ModelReader
+
+if TYPE_CHECKING:
+    from daskls.run.contract import Beginning
+    from daskls.run.progress import StageClock
+
+__all__ = ["Chunked", "Voronoi"]
+
+
+@dataclass(frozen=True)
+class Voronoi(Method):
+    """Thomann et al.: an SVM for each Voronoi cell, of one partition or several."""
+
+    name = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As of `Method`; the first method there was, and what its stores say, have no name."""
+        return {}
+
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """As of `Method`."""
+        from daskls.methods.cells.plan import check_cells
+
+        check_cells(extent, resources)
+
+    def cut(self, begun: "Beginning") -> Partition:
+        """Grow trees on the sample."""
+        from daskls.run.begin import grow_trunks
+
+        return grow_trunks(begun)
+
+    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+        """As of `Method`."""
+        from daskls.methods.cells.fit import fit_cells
+
+        fit_cells(begun, clock, client)
+
+    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+        """Ask one cell a partition."""
+        forest = reader.forest
+        trees = zip(forest.trees, forest.first_leaves, strict=False)
+        return mean_of_views(reader, X, [first + route_rows(tree, X) for tree, first in trees])
+
+    def progress(self, root: Root) -> str:
+        """As of `Method`."""
+        group = root.find_group("partition")
+        if group is None:
+            return "space is not cut yet"
+        done = sum(last - first + 1 for first, last in finished_bundles(root.path))
+        return f"{done} of {read_partition(group).n_leaves} groups of cells are trained"
+
+
+@dataclass(frozen=True)
+class Chunked(Voronoi):
+    """The paper's baseline: rows dealt at random, all chunks asked."""
+
+    name = "chunks"
+
+    def to_json(self) -> dict[str, Any]:
+        """As of `Method`."""
+        return {"name": self.name}
+
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """As of `Method`."""
+        from daskls.methods.cells.plan import check_chunks
+
+        check_chunks(extent, resources)
+
+    def cut(self, begun: "Beginning") -> Partition:
+        """Deal all rows to as few chunks as their size allows."""
+        from daskls.methods.cells.fit import deal_chunks
+
+        return deal_chunks(begun)
+
+    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+        """Ask all chunks."""
+        return mean_of_all(reader, X)

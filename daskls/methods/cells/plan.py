@@ -1,0 +1,70 @@
+"""What a task that trains cells or chunks demands."""
+
+import math
+from dataclasses import replace
+
+from daskls.errors import MemoryPlanError
+from daskls.memory import group_nbytes
+from daskls.plan import Extent, Resources, check_block, mib, plan_sample
+
+__all__ = ["check_cells", "check_chunks"]
+
+
+def check_cells(extent: Extent, resources: Resources) -> None:
+    """Refuse before any training what would not fit.
+
+    Raises
+    ------
+    MemoryPlanError : when a block, or the largest leaf with its largest cell, needs more than a
+        task may use. The message names the parameter to change.
+    """
+    check_block(extent, resources)
+    sizes, leaf_rows = extent.sizes, extent.leaf_rows
+    leaf = group_nbytes(sizes, leaf_rows)
+    if leaf > resources.task_nbytes:
+        raise MemoryPlanError(
+            f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
+            f"{sizes.cell_size}) needs {mib(leaf)} but a task may use "
+            f"{mib(resources.task_nbytes)}; lower cell_size{_remedy(extent, resources)}, or "
+            f"{resources.more}"
+        )
+
+
+def _remedy(extent: Extent, resources: Resources) -> str:
+    """Name the largest cell_size, by halving, whose groups would fit; nothing if none does."""
+    sizes, n_rows = extent.sizes, extent.n_rows
+    d = sizes.n_features
+    # A leaf may hold more than planned: count on as much more of a smaller one.
+    overshoot = extent.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).leaf_rows
+    cell_size = sizes.cell_size
+    while cell_size > 3:
+        cell_size //= 2
+        smaller = replace(sizes, cell_size=cell_size)
+        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).leaf_rows)
+        if group_nbytes(smaller, rows) <= resources.task_nbytes:
+            return f" to about {cell_size}"
+    return ""
+
+
+def check_chunks(extent: Extent, resources: Resources) -> None:
+    """Refuse before any training what would not fit a task that trains a random chunk.
+
+    The rows of the largest leaf do not matter: the chunks' sizes are known beforehand.
+
+    Raises
+    ------
+    MemoryPlanError : when a block or a chunk needs more than a task may use
+    """
+    check_block(extent, resources)
+    sizes = extent.sizes
+    size = min(sizes.cell_size, extent.n_rows)
+    needed = group_nbytes(sizes, size)
+    if needed > resources.task_nbytes:
+        fitting = size
+        while fitting > 2 and group_nbytes(sizes, fitting) > resources.task_nbytes:
+            fitting //= 2
+        raise MemoryPlanError(
+            f"A chunk of {size} rows x {sizes.n_features} features needs {mib(needed)} but "
+            f"a task may use {mib(resources.task_nbytes)}; lower chunk_size to about "
+            f"{fitting}, or {resources.more}"
+        )

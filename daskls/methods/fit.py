@@ -1,0 +1,51 @@
+"""One fit, of any method: begin, do the method's part, clean up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daskls.run.begin import begin_fit
+from daskls.run.contract import FitRequest
+from daskls.run.progress import Progress, StageClock
+from daskls.run.rows import BlockRows
+
+__all__ = ["FitResult", "run_fit"]
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The fingerprint that names the finished model, and the seconds of each stage that ran."""
+
+    fingerprint: str
+    stage_s: dict[str, float]
+
+
+def run_fit(
+    request: FitRequest,
+    rows: BlockRows,
+    store: Path,
+    client: Any = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> FitResult:
+    """Do what the store does not hold yet, until the model is complete.
+
+    Parameters
+    ----------
+    request : FitRequest
+    rows : BlockRows
+    store : Path. The model's folder; made if it does not exist.
+    client : distributed client, or None for the current scheduler
+    on_progress : called from a thread as work advances
+
+    Returns
+    -------
+    result : FitResult
+    """
+    clock = StageClock(on_progress)
+    begun = begin_fit(request, rows, store, clock, client)
+    if not begun.root.is_complete:
+        request.method.fit(begun, clock, client)
+    # Also after a fit that was killed between its end and here.
+    request.method.clean_up(begun.root)
+    return FitResult(begun.fingerprint, clock.seconds)

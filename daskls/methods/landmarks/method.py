@@ -1,0 +1,80 @@
+"""L3-SVMs: linear SVMs of clusters on shared landmarks, solved as one problem."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskls.methods.base import Method
+from daskls.plan import Extent, Resources
+from daskls.records import FloatArray, Partition
+from daskls.store.layout import Root
+from daskls.store.reader import ModelReader
+
+if TYPE_CHECKING:
+    from daskls.run.contract import Beginning
+    from daskls.run.progress import StageClock
+
+__all__ = ["L3"]
+
+
+@dataclass(frozen=True)
+class L3(Method):
+    """What L3-SVMs do beyond the solver's part.
+
+    Attributes
+    ----------
+    n_cells : int, or None for as many as the rows can bear. Clusters of k-means, at the most.
+    n_landmarks : int, or None for the number of features
+    landmarks : "random" or "pca"
+    projection : "linear" or "rbf"
+    """
+
+    n_cells: int | None
+    n_landmarks: int | None
+    landmarks: str
+    projection: str
+
+    name = "l3"
+    chosen = ("C",)
+
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """As of `Method`."""
+        from daskls.methods.landmarks.plan import check_landmarks
+
+        check_landmarks(self, extent, resources)
+
+    def cut(self, begun: "Beginning") -> Partition:
+        """Cluster the sample."""
+        from daskls.methods.landmarks.fit import cluster_sample
+
+        return cluster_sample(self, begun)
+
+    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+        """Choose landmarks and C, then solve the joint problem."""
+        from daskls.methods.landmarks.fit import fit_jointly
+
+        fit_jointly(self, begun, clock, client)
+
+    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+        """Ask the linear function of each query's cluster."""
+        from daskls.methods.landmarks.answer import score_linearly
+
+        return score_linearly(reader, X)
+
+    def check_complete(self, root: Root) -> None:
+        """As of `Method`."""
+        _ = ModelReader(root.path).linear
+
+    def space(self, reader: ModelReader) -> Partition:
+        """As of `Method`."""
+        return reader.linear.cells
+
+    def progress(self, root: Root) -> str:
+        """As of `Method`."""
+        rounds = len(list((root.path / "joint").glob("*")))
+        return f"{rounds} rounds over all clusters are begun"
+
+    def count_open(self, report: Any) -> Any:
+        """As of `Method`; the clusters of one model share theirs."""
+        return np.max(report.n_at_limit)

@@ -1,0 +1,35 @@
+"""Rows in memory as a leaf that searches can read."""
+
+import numpy as np
+
+from daskls.neighbors.regions import measure_regions
+from daskls.partition.tree import route_rows
+from daskls.records import FloatArray, IntArray, LeafRows, Regions
+
+__all__ = ["SEARCH_CELL_ROWS", "one_leaf"]
+
+# Rows of a cell in which queries look for their nearest center.
+CENTER_CELL_ROWS = 256
+# Rows of a cell that searches for neighbors look at: few enough that a query's nearest row costs
+# little, many enough that a product with them is one of matrices.
+SEARCH_CELL_ROWS = 1024
+
+
+def one_leaf(X: FloatArray, numbers: IntArray) -> tuple[LeafRows, Regions, IntArray]:
+    """Return rows as a leaf that searches can read, its region, and which row each of it is."""
+    # Here, so that a process which only predicts never loads the trainers.
+    from daskls.partition.grow import grow_tree
+
+    tree = grow_tree(X, CENTER_CELL_ROWS, X.mean(axis=0, dtype=np.float64))
+    of_cell = route_rows(tree, X)
+    order = np.argsort(of_cell, kind="stable")
+    ptr = np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))]
+    rows = np.ascontiguousarray(X[order])
+    leaf = LeafRows(
+        rows,
+        numbers[order],
+        ptr,
+        measure_regions(rows, ptr),
+        0,
+    )
+    return leaf, measure_regions(rows, np.array([0, len(rows)])), order

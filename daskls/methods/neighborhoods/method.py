@@ -1,0 +1,165 @@
+"""FaLK-SVM and its family: SVMs, or votes, on the nearest rows of centers or of queries."""
+
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from daskls.errors import StoreError
+from daskls.methods.average import mean_of_views
+from daskls.methods.base import Method
+from daskls.plan import Extent, Resources
+from daskls.records import FloatArray, IntArray, Partition
+from daskls.store.centers import read_centers
+from daskls.store.layout import Root
+from daskls.store.leaves import LeafReader
+from daskls.store.models import finished_bundles
+from daskls.store.reader import ModelReader
+
+if TYPE_CHECKING:
+    from daskls.run.contract import Beginning
+    from daskls.run.progress import StageClock
+
+__all__ = ["KNN", "KNNSVM", "Falk", "NeighborMethod"]
+
+
+@dataclass(frozen=True)
+class NeighborMethod(Method):
+    """What a method on neighborhoods does beyond the solver's part.
+
+    Attributes
+    ----------
+    n_neighbors : tuple of int. Candidates of k.
+    n_assigned : k', or None for k // 2
+    assign : which center's model answers a query: that of its nearest row ("point"), the nearest
+        one ("center"), or the nearest ``n_centers`` together ("k_centers")
+    selection : "local", "grid", "each", or None
+    percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
+        is given
+    n_selected : int. Neighborhoods that local selection looks at.
+    """
+
+    n_neighbors: tuple[int, ...]
+    n_assigned: int | None = None
+    assign: str = "point"
+    n_centers: int = 3
+    selection: str | None = None
+    percentiles: tuple[float, ...] | None = None
+    n_selected: int = 10
+
+    n_copies = 1
+    # Whether neighbors vote, rather than train an SVM.
+    votes: ClassVar[bool] = False
+
+    def inner(self, n_neighbors: int) -> int:
+        """Return k' for a candidate of k."""
+        return self.n_assigned or max(n_neighbors // 2, 1)
+
+    def capped(self, n_rows: int) -> Self:
+        """Return the method with at most all rows as neighbors."""
+        candidates = tuple(sorted({min(k, n_rows) for k in self.n_neighbors}))
+        n_assigned = self.n_assigned and min(self.n_assigned, n_rows)
+        return replace(self, n_neighbors=candidates, n_assigned=n_assigned)
+
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """As of `Method`."""
+        from daskls.methods.neighborhoods.plan import check_neighborhoods
+
+        check_neighborhoods(extent, resources, max(self.n_neighbors))
+
+    def cut(self, begun: "Beginning") -> Partition:
+        """Grow a tree on the sample; only what stands near each other matters."""
+        from daskls.run.begin import grow_trunks
+
+        return grow_trunks(begun)
+
+    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+        """Gather the rows by leaf: the model is its rows."""
+        from daskls.methods.neighborhoods.fit import fit_rows
+
+        fit_rows(begun, clock, client)
+
+    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+        """Look at the nearest rows of each query."""
+        from daskls.methods.neighborhoods.lazy import score_lazily
+
+        return score_lazily(self, reader, X)
+
+    def check_complete(self, root: Root) -> None:
+        """As of `Method`."""
+        super().check_complete(root)
+        LeafReader(root).check_bundles()
+
+    def progress(self, root: Root) -> str:
+        """As of `Method`."""
+        done = sum(last - first + 1 for first, last in finished_bundles(root.path))
+        centers = read_centers(root)
+        of = "" if centers is None else f" of {len(centers.places)}"
+        return f"{done}{of} neighborhoods are trained"
+
+
+@dataclass(frozen=True)
+class Falk(NeighborMethod):
+    """FaLK-SVM: SVMs around centers that cover the rows."""
+
+    name = "falk"
+
+    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+        """Gather the rows by leaf, choose centers, train their neighborhoods."""
+        from daskls.methods.neighborhoods.fit import fit_centers_of
+
+        fit_centers_of(self, begun, clock, client)
+
+    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+        """Ask the centers that answer."""
+        from daskls.methods.neighborhoods.views import find_owners, nearest_centers
+
+        if self.assign == "point":
+            return mean_of_views(reader, X, [find_owners(reader, X)])
+        n_centers = self.n_centers if self.assign == "k_centers" else 1
+        found = nearest_centers(reader, X, min(n_centers, reader.n_cells))
+        return mean_of_views(reader, X, list(found.T))
+
+    def clean_up(self, root: Root) -> None:
+        """Remove the rows, too, where centers answer."""
+        super().clean_up(root)
+        if self.assign != "point":
+            shutil.rmtree(root.path / "rows", ignore_errors=True)
+
+    def check_complete(self, root: Root) -> None:
+        """As of `Method`."""
+        ModelReader(root.path)
+        if read_centers(root) is None:
+            raise StoreError(f"{root.path / 'centers'} is missing")
+        if self.assign == "point":
+            LeafReader(root).check_bundles()
+
+    def agreement(
+        self, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
+    ) -> FloatArray:
+        """Return 1 where the answer is the row's label, else 0."""
+        from daskls.methods.neighborhoods.noise import agrees
+
+        return agrees(reader, X, codes)
+
+
+@dataclass(frozen=True)
+class KNNSVM(NeighborMethod):
+    """kNNSVM: the SVM of each query's neighbors."""
+
+    name = "knnsvm"
+
+    def agreement(
+        self, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
+    ) -> FloatArray:
+        """Return the probability of each label by the row's neighbors without the row itself."""
+        from daskls.methods.neighborhoods.noise import leave_one_out
+
+        return leave_one_out(self, reader, X, codes, first)
+
+
+@dataclass(frozen=True)
+class KNN(NeighborMethod):
+    """FkNN: the majority of each query's neighbors."""
+
+    name = "knn"
+    votes = True

@@ -1,0 +1,68 @@
+"""What a task on neighborhoods demands, and how many of them it gathers at once."""
+
+from daskls.errors import MemoryPlanError
+from daskls.memory import F8, TaskSizes, cell_nbytes, model_nbytes, search_nbytes
+from daskls.plan import (
+    Extent,
+    Resources,
+    check_block,
+    check_gather,
+    mib,
+    usable_nbytes,
+)
+
+__all__ = ["MAX_CHUNKS", "check_neighborhoods", "chunk_size", "neighborhood_nbytes", "plan_chunk"]
+
+# Rows of neighborhoods that a task gathers at once.
+CHUNK_NBYTES = 24 << 20
+# Chunks of neighborhoods in a bundle, at the most.
+MAX_CHUNKS = 4
+
+
+def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
+    """Refuse before any training what would not fit a task of a neighborhood method.
+
+    Raises
+    ------
+    MemoryPlanError : when a block, a leaf, or the largest neighborhood needs more than a task may
+        use. The message names the parameter to change.
+    """
+    check_block(extent, resources)
+    check_gather(extent, resources)
+    sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
+    k = min(n_neighbors, extent.n_rows)
+    needed = neighborhood_nbytes(sizes, k, leaf_rows, 1)
+    if needed > usable:
+        fitting = k
+        while fitting > 1 and neighborhood_nbytes(sizes, fitting, leaf_rows, 1) > usable:
+            fitting //= 2
+        raise MemoryPlanError(
+            f"A neighborhood of {k} rows x {sizes.n_features} features needs "
+            f"{mib(needed)} but a task may use {mib(usable)} for it; lower "
+            f"n_neighbors to about {fitting}, or {resources.more}"
+        )
+
+
+def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, chunk: int) -> int:
+    """Peak bytes of training ``chunk`` neighborhoods: lists, rows, one's matrices, and models.
+
+    The models of up to `MAX_CHUNKS` chunks are held until they are written, and copied as they are.
+    """
+    rows = chunk * n_neighbors * (sizes.n_features * F8 + 20)
+    searching = search_nbytes(sizes, chunk, n_neighbors, leaf_rows)
+    models = 2 * MAX_CHUNKS * model_nbytes(sizes, chunk * n_neighbors)
+    return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
+
+
+def chunk_size(n_neighbors: int, n_features: int) -> int:
+    """Return how many neighborhoods' rows `CHUNK_NBYTES` hold, at least one."""
+    return max(CHUNK_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
+
+
+def plan_chunk(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
+    """Return how many neighborhoods a task gathers at once: fewer where it has less memory."""
+    chunk = chunk_size(n_neighbors, sizes.n_features)
+    usable = usable_nbytes(resources)
+    while chunk > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, chunk) > usable:
+        chunk //= 2
+    return chunk

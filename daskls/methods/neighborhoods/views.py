@@ -1,0 +1,57 @@
+"""Which centers answer each query: that of its nearest row, or its nearest ones."""
+
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.methods.leaves import one_leaf
+from daskls.neighbors.search import find_nearest, home_order, metric_of
+from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.store.caches import kept
+from daskls.store.centers import Centers, read_centers
+from daskls.store.layout import Root
+from daskls.store.leaves import open_leaves
+from daskls.store.reader import ModelReader
+
+__all__ = ["find_owners", "nearest_centers"]
+
+
+def find_owners(reader: ModelReader, X: FloatArray) -> IntArray:
+    """Return the center of each query's nearest training row (equation 15)."""
+    leaves = open_leaves(str(reader.path), reader.fingerprint)
+    centers = _centers_of(reader)
+    order = home_order(X, leaves.regions)
+    found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of(reader.spec))
+    places = np.empty(len(X), np.int64)
+    places[order] = found.places[:, 0]
+    cells = np.empty(len(X), np.int64)
+    of_leaf = leaves.leaf_of(places)
+    for leaf in np.unique(of_leaf).tolist():
+        own = of_leaf == leaf
+        start, stop = leaves.first_places[[leaf, leaf + 1]]
+        cells[own] = centers.owners(int(start), int(stop))[places[own] - start]
+    return cells
+
+
+def nearest_centers(reader: ModelReader, X: FloatArray, n_centers: int) -> IntArray:
+    """Return each query's nearest centers, (m, n_centers); ties to the smaller row number."""
+    leaf, region, number = _centers_leaf(reader)
+    order = home_order(X, leaf.cells)
+    found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
+    cells = np.empty((len(X), n_centers), np.int64)
+    cells[order] = number[found.places]
+    return cells
+
+
+@kept(maxsize=8)
+def _centers_of(reader: ModelReader) -> Centers:
+    """Return a model's centers, kept open with it."""
+    centers = read_centers(Root.open(reader.path))
+    if centers is None:
+        raise StoreError(f"The model at {reader.path} lacks its centers. Copy or train it again.")
+    return centers
+
+
+@kept(maxsize=8)
+def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, IntArray]:
+    """Return the centers as a leaf that searches can read, and which center each row of it is."""
+    return one_leaf(*reader.centers)

@@ -1,0 +1,130 @@
+"""One SVM on a sample that is chosen around the support rows of small subsamples."""
+
+import shutil
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskls.methods.average import mean_of_views
+from daskls.methods.base import Method
+from daskls.plan import Extent, Resources
+from daskls.records import FloatArray, Partition
+from daskls.store.layout import Root
+from daskls.store.models import drop_others, finished_bundles
+from daskls.store.parts import remove_parts
+from daskls.store.reader import ModelReader
+
+if TYPE_CHECKING:
+    from daskls.methods.sampling.search import Search
+    from daskls.run.contract import Beginning
+    from daskls.run.progress import StageClock
+
+__all__ = ["CGLQ", "LocalSampling", "Sampling"]
+
+
+@dataclass(frozen=True)
+class Sampling(Method):
+    """What a method that trains one SVM on a chosen sample does beyond the solver's part.
+
+    Attributes
+    ----------
+    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples. None, as for
+        n_subsamples: by the number of rows and classes.
+    n_subsamples : int, or None
+    radius_scale : factor of the median radius, or None for a search
+    n_neighbors : int. Of each support row, that a round adds.
+    """
+
+    sample_fraction: float | None
+    n_subsamples: int | None = 1
+    radius_scale: float | None = None
+    n_neighbors: int = 5
+
+    n_copies = 1
+    # One model is trained with what was given.
+    chosen = ()
+
+    @abstractmethod
+    def search(self, begun: "Beginning", clock: "StageClock", client: Any) -> "Search":
+        """Return what trains one model after the other."""
+
+    def cut(self, begun: "Beginning") -> Partition:
+        """Grow a tree on the sample; only what stands near each other matters."""
+        from daskls.run.begin import grow_trunks
+
+        return grow_trunks(begun)
+
+    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+        """Gather the rows, train on drawn ones, then on what is near their support rows."""
+        from daskls.methods.sampling.fit import fit_samples
+
+        fit_samples(self, begun, clock, client)
+
+    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+        """Ask the one model."""
+        return mean_of_views(reader, X, [np.zeros(len(X), np.int64)])
+
+    def clean_up(self, root: Root) -> None:
+        """Remove other models, and the rows that they were trained on."""
+        kept = [(own.first_leaf, own.last_leaf) for own in ModelReader(root.path).bundles]
+        drop_others(root.path, kept)
+        super().clean_up(root)
+        remove_parts(root.path)
+        for name in ("rows", "leaves", "partition"):
+            shutil.rmtree(root.path / name, ignore_errors=True)
+
+    def progress(self, root: Root) -> str:
+        """As of `Method`."""
+        return f"{len(finished_bundles(root.path))} candidates are trained"
+
+
+@dataclass(frozen=True)
+class LocalSampling(Sampling):
+    """Barcenas et al.: rows drawn from balls around support rows, which grow."""
+
+    name = "local-sampling"
+    step = "radius_scale"
+
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """As of `Method`."""
+        from daskls.methods.sampling import plan
+
+        lighter = plan.beside_svc(resources)
+        draws, fraction = plan.check_subsamples(
+            extent,
+            lighter,
+            self.sample_fraction,
+            self.n_subsamples,
+            split="raise n_subsamples or ",
+        )
+        plan.most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
+
+    def search(self, begun: "Beginning", clock: "StageClock", client: Any) -> "Search":
+        """As of `Sampling`."""
+        from daskls.methods.sampling.radii import RadiusSearch
+
+        return RadiusSearch(begun, self, clock, client)
+
+
+@dataclass(frozen=True)
+class CGLQ(Sampling):
+    """Camelo et al.: the nearest rows of support rows, round by round."""
+
+    name = "cglq"
+    step = "round"
+
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """As of `Method`."""
+        from daskls.methods.sampling import plan
+
+        lighter = plan.beside_svc(resources)
+        draws, _ = plan.check_subsamples(extent, lighter, self.sample_fraction, self.n_subsamples)
+        plan.check_rounds(extent, lighter, draws, self.n_neighbors)
+
+    def search(self, begun: "Beginning", clock: "StageClock", client: Any) -> "Search":
+        """As of `Sampling`."""
+        from daskls.methods.sampling.rounds import RoundSearch
+
+        return RoundSearch(begun, self, clock, client)

@@ -1,0 +1,100 @@
+"""What would not fit a task is refused before any training: what all methods refuse."""
+
+from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, largest_block
+from daskls.plan.bundles import Extent, Resources, SamplePlan
+
+__all__ = [
+    "check_block",
+    "check_gather",
+    "check_sample",
+    "check_usable",
+    "mib",
+    "usable_nbytes",
+]
+
+MIB = 1 << 20
+
+
+def check_sample(
+    sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
+) -> None:
+    """Refuse a sample that the client could not hold while it grows the tree on it.
+
+    Raises
+    ------
+    MemoryPlanError : with the parameter to change
+    """
+    needed = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
+    needed += grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
+    if needed > client_nbytes:
+        raise MemoryPlanError(
+            f"Cutting space by a sample of {sampling.n_sample} rows x {sizes.n_features} "
+            f"features needs {mib(needed)} on the client but {mib(client_nbytes)} are free; "
+            f"{remedy or 'give the client more memory'}, or use fewer features."
+        )
+
+
+def check_block(extent: Extent, resources: Resources) -> None:
+    """Refuse blocks that a task cannot regroup.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    sizes, block_rows = extent.sizes, extent.block_rows
+    block = assign_nbytes(sizes, block_rows)
+    if block > resources.task_nbytes and (sizes.source_nbytes or sizes.unpack_nbytes):
+        # A chunk that is cut, or one that is a block.
+        chunk_rows = max(sizes.source_nbytes // (sizes.n_features * sizes.itemsize), block_rows)
+        rows = max(resources.task_nbytes * chunk_rows // block, 1)
+        raise MemoryPlanError(
+            f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is made whole, which "
+            f"needs {mib(block)} but a task may use {mib(resources.task_nbytes)}; store X "
+            f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or "
+            f"{resources.more}"
+        )
+    if block > resources.task_nbytes:
+        rows = largest_block(sizes, resources.task_nbytes)
+        raise MemoryPlanError(
+            f"A block of {block_rows} rows x {sizes.n_features} features needs {mib(block)} but "
+            f"a task may use {mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
+            f"most {rows} rows, or {resources.more}"
+        )
+
+
+def check_gather(extent: Extent, resources: Resources) -> None:
+    """Refuse leaves that a task cannot gather.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    leaf_rows, at = extent.leaf_rows, extent.at
+    leaf, usable = gather_nbytes(extent.sizes, leaf_rows), usable_nbytes(resources)
+    if leaf > usable:
+        raise MemoryPlanError(
+            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {mib(leaf)} but a task may "
+            f"use {mib(usable)} for it; use fewer features, or {resources.more}"
+        )
+
+
+def check_usable(what: str, needed: int, resources: Resources, remedy: str, least: int = 0) -> None:
+    """Refuse what needs more than a task may use; the remedy helps if it comes to ``least``."""
+    usable = usable_nbytes(resources)
+    if needed > usable:
+        remedy = f"{remedy}, or " if least <= usable else ""
+        raise MemoryPlanError(
+            f"{what} needs {mib(needed)} but a task may use {mib(usable)} for it; {remedy}"
+            f"{resources.more}"
+        )
+
+
+def usable_nbytes(resources: Resources) -> int:
+    """Return a task's memory but for a quarter: that of the rows which its process keeps."""
+    return resources.task_nbytes * 3 // 4
+
+
+def mib(nbytes: int) -> str:
+    """Format bytes for a message."""
+    return f"{nbytes / MIB:.0f} MiB" if nbytes < 10_000 * MIB else f"{nbytes / MIB / 1024:.1f} GiB"

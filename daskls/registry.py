@@ -1,0 +1,75 @@
+"""The methods there are: what each is called, who fits it and who does its work.
+
+One line a method. Estimators, `load`, the command line, `daskls info`, the displays and the tests
+that every method inherits read it. It names modules and imports none, so that every layer may ask
+it, and a process loads the methods that it meets and no others.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+__all__ = ["FILTERS", "METHODS", "Entry", "find_entry", "load_object"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Names of one method.
+
+    Attributes
+    ----------
+    name : str. In the stores of its models.
+    option : str. On the command line.
+    estimator : str. The class that users meet, as ``module:class`` below the package.
+    method : str. The `daskls.methods.base.Method` that does its work, likewise.
+    """
+
+    name: str
+    option: str
+    estimator: str
+    method: str
+
+    @property
+    def class_name(self) -> str:
+        """The estimator's name."""
+        return self.estimator.partition(":")[2]
+
+
+METHODS = (
+    Entry("", "voronoi", "estimators.voronoi:VoronoiSVC", "methods.cells.method:Voronoi"),
+    Entry("chunks", "chunks", "estimators.chunks:RandomChunkSVC", "methods.cells.method:Chunked"),
+    Entry("l3", "l3", "estimators.landmark:LandmarkSVC", "methods.landmarks.method:L3"),
+    Entry(
+        "local-sampling",
+        "local-sampling",
+        "estimators.sampling:LocalSamplingSVC",
+        "methods.sampling.method:LocalSampling",
+    ),
+    Entry(
+        "cglq", "cglq", "estimators.sampling:NeighborSamplingSVC", "methods.sampling.method:CGLQ"
+    ),
+    Entry("falk", "falk", "estimators.falk:FalkSVC", "methods.neighborhoods.method:Falk"),
+    Entry("knnsvm", "knnsvm", "estimators.knn:KNNSVC", "methods.neighborhoods.method:KNNSVM"),
+    Entry("knn", "knn", "estimators.knn:KernelKNNClassifier", "methods.neighborhoods.method:KNN"),
+)
+# What judges training rows by the models of a method, by its option on the command line.
+FILTERS = {
+    "falk": "estimators.noise:FalkNoiseFilter",
+    "knnsvm": "estimators.noise:KNNSVMNoiseFilter",
+}
+
+
+def find_entry(name: str, field: str = "name") -> Entry | None:
+    """Return the method of a name, or of another field's value; None if there is none.
+
+    >>> find_entry("VoronoiSVC", "class_name").option
+    'voronoi'
+    >>> find_entry("none of them")
+    """
+    return next((entry for entry in METHODS if getattr(entry, field) == name), None)
+
+
+def load_object(place: str) -> Any:
+    """Import what ``module:name`` below the package names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"daskls.{module}"), name)

@@ -1,0 +1,105 @@
+"""What stages ask of a method, what an estimator asks of a fit, and what a fit begins with.
+
+Stages know no method: they call what `Contract` names, whatever class it is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from daskls.memory import TaskSizes
+from daskls.plan import Extent, Resources, SamplePlan
+from daskls.records import FloatArray, Partition, SolverSpec
+from daskls.run.progress import StageClock
+from daskls.run.rows import BlockRows
+from daskls.run.scan import LabelScan
+from daskls.store.layout import Root
+
+if TYPE_CHECKING:
+    # A process that only predicts never loads what samples rows.
+    from daskls.run.sample import Sample
+
+__all__ = ["Beginning", "Contract", "FitRequest"]
+
+
+class Contract(Protocol):
+    """A method, as the stages that all methods share see it; `daskls.methods.base` says more."""
+
+    @property
+    def n_copies(self) -> int:
+        """How many times a fit writes the rows beside the exchange."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as JSON values."""
+
+    def check(self, extent: Extent, resources: Resources) -> None:
+        """Refuse what would not fit."""
+
+    def cut(self, begun: "Beginning") -> Partition:
+        """Return what rows are regrouped by."""
+
+    def fit(self, begun: "Beginning", clock: StageClock, client: Any) -> None:
+        """Do what the store does not hold yet; end with the index of the model."""
+
+    def clean_up(self, root: Root) -> None:
+        """Remove what a finished model has no use for."""
+
+    def check_complete(self, root: Root) -> None:
+        """Refuse a finished model that lacks a part."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """What an estimator asks for.
+
+    Attributes
+    ----------
+    estimator : str. The class's name.
+    method : Contract. Does the method's own part.
+    params : dict. JSON values that a saved model shows and a loaded estimator takes.
+    spec : SolverSpec
+    cell_size : int
+    seed : int, or None to draw one (a store that has begun keeps its own)
+    class_weight : dict label -> number, "balanced", or None
+    n_partitions : int
+    count_cells : function of the rows that count, or None. Where given, ``cell_size`` is a cell's
+        share of them.
+    sample_remedy : str. What to do where the sample is too large, in the method's own terms.
+    feature_names : list of str, or None where X has no names
+    n_folds : int, or None. Folds that every class should have a row for; None: nothing is
+        cross-validated.
+    """
+
+    estimator: str
+    method: Contract
+    params: dict[str, Any]
+    spec: SolverSpec
+    cell_size: int
+    seed: int | None
+    class_weight: dict[Any, float] | str | None
+    n_partitions: int = 1
+    count_cells: Callable[[int], int] | None = None
+    sample_remedy: str = ""
+    feature_names: list[str] | None = None
+    n_folds: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """What stage 1 found and decided."""
+
+    request: FitRequest
+    rows: BlockRows
+    scan: LabelScan
+    resources: Resources
+    sizes: TaskSizes
+    sampling: SamplePlan
+    sample: "Sample"
+    seed: int
+    class_weight: FloatArray
+    root: Root
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the fit among all fits."""
+        return str(self.root.attributes["fingerprint"])
