@@ -208,7 +208,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
                 f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
                 "their cells. Scale the features, or raise tol.",
                 NonConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def _answer(self, X: Any, classes: FloatArray | None) -> Any:

@@ -62,7 +62,7 @@ class CellClassifier(LocalClassifier):
                 f"{int(small.sum())} of {len(report)} cells have fewer rows than cv={cv}; each was "
                 "selected with as many folds as it has rows. fit_report_.n_rows names them. Lower "
                 f"cv, or raise {self._size_param}.",
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def _sizes(self) -> dict[str, Any]:

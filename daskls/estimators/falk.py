@@ -220,7 +220,7 @@ class FalkSVC(NeighborhoodClassifier):
             warnings.warn(
                 f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
                 "judged with as many folds as it has inner rows. Lower cv, or raise n_assigned.",
-                stacklevel=4,
+                stacklevel=3,
             )
 
     @property

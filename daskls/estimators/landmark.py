@@ -199,14 +199,14 @@ class LandmarkSVC(LocalClassifier):
                 f"C={shared.C:g} was chosen at the edge of its candidates, {grid[0]:g} to "
                 f"{grid[-1]:g}: give {side} ones as C, and look at selected_.",
                 GridEdgeWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         if shared.n_at_limit:
             warnings.warn(
                 f"{shared.n_at_limit} of {shared.n_trained} joint problems ended before their "
                 f"duality gap reached tol={self.tol:g}. Scale the features, lower C, or raise tol.",
                 NonConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     @property

@@ -53,7 +53,7 @@ class SampledClassifier(LocalClassifier):
                 f"ended at the limit of steps, before the optimality conditions held to "
                 f"tol={self.tol:g}. Scale the features, lower C, or raise tol.",
                 NonConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def _solver(self) -> SolverSpec:
