@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from daskls._version import __version__
+from daskls.registry import FILTERS, METHODS
 
 if TYPE_CHECKING:
     from daskls.errors import (
@@ -48,18 +49,10 @@ __all__ = [
     "load",
 ]
 
+_PLACES = (*(entry.estimator for entry in METHODS), *FILTERS.values())
 # Where each public name lives; imported when first used, so that `import daskls` is instant.
 _HOMES = {
-    "VoronoiSVC": "daskls.estimators.voronoi",
-    "RandomChunkSVC": "daskls.estimators.chunks",
-    "LandmarkSVC": "daskls.estimators.landmark",
-    "FalkSVC": "daskls.estimators.falk",
-    "KNNSVC": "daskls.estimators.knn",
-    "KernelKNNClassifier": "daskls.estimators.knn",
-    "FalkNoiseFilter": "daskls.estimators.noise",
-    "KNNSVMNoiseFilter": "daskls.estimators.noise",
-    "LocalSamplingSVC": "daskls.estimators.sampling",
-    "NeighborSamplingSVC": "daskls.estimators.sampling",
+    **{place.partition(":")[2]: f"daskls.{place.partition(':')[0]}" for place in _PLACES},
     "load": "daskls.estimators.load",
     **dict.fromkeys(
         (

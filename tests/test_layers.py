@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from daskls.methods.base import Method
+from daskls.registry import METHODS, load_object
+
 PACKAGE = Path(__file__).parents[1] / "daskls"
 LEVELS = {
     "errors": 0,
@@ -113,6 +116,93 @@ def violations(root):
             if reason is not None:
                 found.append(f"{where}:{line}: imports {name} ({reason})")
     return found
+
+
+def wing_of(module):
+    """Return the wing that a module of methods/ belongs to, or None."""
+    parts = module.split(".")
+    is_wing = len(parts) > 2 and parts[1] == "methods" and (PACKAGE / "methods" / parts[2]).is_dir()
+    return parts[2] if is_wing else None
+
+
+def module_of(path, root):
+    """Return the dotted name of a file's module."""
+    parts = path.relative_to(root.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph(root):
+    """Return the modules of the package that each of them imports, wherever the import stands."""
+    graph = {module_of(path, root): set() for path in root.rglob("*.py")}
+    for path in root.rglob("*.py"):
+        own = module_of(path, root)
+        for _, name in imported_names(path, root):
+            if name in graph and name != own:
+                graph[own].add(name)
+    return graph
+
+
+def circles(graph):
+    """Return the modules that import themselves by way of others."""
+    reached = {module: set(targets) for module, targets in graph.items()}
+    changed = True
+    while changed:
+        changed = False
+        for targets in reached.values():
+            more = set().union(*(reached[target] for target in targets)) - targets
+            targets |= more
+            changed |= bool(more)
+    return sorted(module for module, targets in reached.items() if module in targets)
+
+
+def test_no_wing_imports_another():
+    graph = import_graph(PACKAGE)
+    wings = {wing_of(module) for module in graph} - {None}
+    assert wings >= {"cells", "neighborhoods", "landmarks", "sampling"}
+    crossings = [
+        (module, target)
+        for module, targets in graph.items()
+        for target in targets
+        if wing_of(target) and wing_of(target) != wing_of(module) and ".methods." in module
+    ]
+    assert crossings == []
+
+
+def test_what_runs_work_knows_no_method():
+    graph = import_graph(PACKAGE)
+    users = [module for module in graph if module.split(".")[1:2] == ["run"]]
+    assert len(users) > 10
+    assert not [(m, t) for m in users for t in graph[m] if ".methods" in t]
+
+
+def test_no_import_goes_in_a_circle():
+    graph = import_graph(PACKAGE)
+    assert "daskls.kernels.hinge" in set().union(*graph.values())
+    # The face names all; the command line is built on it.
+    own = {m: {t for t in ts if t != "daskls"} for m, ts in graph.items() if m != "daskls"}
+    assert circles(own) == []
+    assert circles({**own, "daskls.errors": {"daskls.cli"}}) != []
+
+
+def test_methods_are_named_in_the_register_alone():
+    """No name of a method is compared, or looked up, anywhere else."""
+    named = {entry.name for entry in METHODS} - {""}
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                constants = [c for c in ast.walk(node) if isinstance(c, ast.Constant)]
+                if named & {c.value for c in constants if isinstance(c.value, str)}:
+                    found.append(f"{path.name}:{node.lineno}")
+    assert found == []
+
+
+def test_every_method_calls_itself_as_its_register_does():
+    for entry in METHODS:
+        method = load_object(entry.method)
+        assert issubclass(method, Method)
+        assert method.name == entry.name
+        assert load_object(entry.estimator).__name__ == entry.class_name
 
 
 def test_no_import_runs_back():

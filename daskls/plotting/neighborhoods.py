@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError, StoreError
 from daskls.methods.base import method_of
+from daskls.methods.neighborhoods.answer import find_owners
 from daskls.methods.neighborhoods.method import Falk
-from daskls.methods.neighborhoods.views import find_owners
 from daskls.methods.scores import model_scores
 from daskls.neighbors.search import find_nearest
 from daskls.plotting.lazy import new_axes

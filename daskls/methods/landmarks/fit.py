@@ -9,9 +9,9 @@ import numpy as np
 from daskls.kernels.frame import find_frame
 from daskls.kernels.landmarks import mean_square
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
-from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.plan import most_landmarks, n_candidates
 from daskls.methods.landmarks.solve import JointJob, Judged, Round, judge_group, solve_group
+from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.partition.points import find_points
 from daskls.plan import group_open
 from daskls.records import (
@@ -69,12 +69,14 @@ class Solved:
     is_open: IntArray
 
 
-def fit_jointly(method: L3, begun: Beginning, clock: StageClock, client: Any = None) -> None:
+def fit_jointly(
+    method: LandmarkSpec, begun: Beginning, clock: StageClock, client: Any = None
+) -> None:
     """Choose landmarks, regroup; choose C, then solve the joint problem.
 
     Parameters
     ----------
-    method : L3
+    method : LandmarkSpec
     begun : Beginning
     clock : StageClock
     client : distributed client, or None for the current scheduler
@@ -88,7 +90,7 @@ def fit_jointly(method: L3, begun: Beginning, clock: StageClock, client: Any = N
     _solve(begun, cells, groups, leaf_rows, job, clock, client)
 
 
-def cluster_sample(method: L3, begun: Beginning) -> VoronoiCells:
+def cluster_sample(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
     """Cluster the sample."""
     n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
     X = begun.sample.X
@@ -96,7 +98,7 @@ def cluster_sample(method: L3, begun: Beginning) -> VoronoiCells:
 
 
 @undisturbed
-def _choose_landmarks(begun: Beginning, method: L3) -> None:
+def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
     """Choose the landmarks from the sample and write them, unless they are there."""
     if read_landmarks(begun.root) is not None:
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskls.methods.base import Method
+from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.plan import Extent, Resources
 from daskls.records import FloatArray, Partition
 from daskls.store.layout import Root
@@ -19,21 +20,8 @@ __all__ = ["L3"]
 
 
 @dataclass(frozen=True)
-class L3(Method):
-    """What L3-SVMs do beyond the solver's part.
-
-    Attributes
-    ----------
-    n_cells : int, or None for as many as the rows can bear. Clusters of k-means, at the most.
-    n_landmarks : int, or None for the number of features
-    landmarks : "random" or "pca"
-    projection : "linear" or "rbf"
-    """
-
-    n_cells: int | None
-    n_landmarks: int | None
-    landmarks: str
-    projection: str
+class L3(LandmarkSpec, Method):
+    """L3-SVMs."""
 
     name = "l3"
     chosen = ("C",)

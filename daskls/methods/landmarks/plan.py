@@ -3,7 +3,7 @@
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import F8, ROW_TEMPORARIES, TaskSizes
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters
-from daskls.methods.landmarks.method import L3
+from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.plan import Extent, Resources, check_block, mib, plan_sample
 from daskls.records import SolverSpec
 from daskls.run.begin import share_of
@@ -11,7 +11,7 @@ from daskls.run.begin import share_of
 __all__ = ["check_landmarks", "most_landmarks", "n_candidates"]
 
 
-def check_landmarks(method: L3, extent: Extent, resources: Resources) -> None:
+def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) -> None:
     """Refuse more landmarks than there are, and what would not fit a task.
 
     Clusters may be of any size: what is expected is the mean, what is found is the largest.
@@ -42,7 +42,7 @@ def check_landmarks(method: L3, extent: Extent, resources: Resources) -> None:
         )
 
 
-def most_landmarks(method: L3, n_rows: int, n_features: int) -> int:
+def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
     """Return how many landmarks there may be: drawn rows come from the sample."""
     cell_size = share_of(n_rows, method.n_cells or count_clusters(n_rows))
     n_sample = plan_sample(n_rows, n_features, cell_size).n_sample

@@ -8,8 +8,8 @@ import numpy as np
 
 from daskls.methods.neighborhoods.cover import choose_centers
 from daskls.methods.neighborhoods.grid import global_errors
-from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.plan import MAX_CHUNKS, plan_chunk
+from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import (
     CenterBundle,
     NeighborJob,
@@ -57,12 +57,14 @@ def fit_rows(begun: Beginning, clock: StageClock, client: Any = None) -> None:
     write_row_index(begun.root, gamma[0] if gamma else None)
 
 
-def fit_centers_of(method: Falk, begun: Beginning, clock: StageClock, client: Any = None) -> None:
+def fit_centers_of(
+    method: NeighborSpec, begun: Beginning, clock: StageClock, client: Any = None
+) -> None:
     """Gather the rows by leaf, choose centers and train their neighborhoods.
 
     Parameters
     ----------
-    method : Falk
+    method : NeighborSpec
     begun : Beginning
     clock : StageClock
     client : distributed client, or None for the current scheduler
@@ -79,7 +81,7 @@ def _gather(begun: Beginning, clock: StageClock, client: Any) -> None:
         gather_rows(begun, exchange, leaf_rows, clock, client)
 
 
-def _fit_centers(begun: Beginning, neighbors: Falk, clock: StageClock, client: Any) -> None:
+def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, client: Any) -> None:
     root, handle = begun.root, rows_handle(begun)
     chosen = _select(begun, neighbors, handle, clock, client)
     k = chosen.n_neighbors
@@ -125,7 +127,7 @@ def _finished(root: Root) -> Callable[[], int]:
 
 
 def _select(
-    begun: Beginning, neighbors: Falk, handle: RowsHandle, clock: StageClock, client: Any
+    begun: Beginning, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
 ) -> Selected:
     """Return k, C and the width: as given, or as the rows drawn for it say."""
     resolved = resolved_spec(begun) if neighbors.percentiles is None else begun.request.spec
@@ -148,7 +150,7 @@ def _select(
 
 
 def _local_errors(
-    begun: Beginning, neighbors: Falk, spec: SolverSpec, handle: RowsHandle, client: Any
+    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
 ) -> FloatArray:
     """Return the k'-internal error of every candidate, over all rows drawn by seed."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
@@ -168,7 +170,7 @@ def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[in
     return places
 
 
-def _best(errors: FloatArray, neighbors: Falk, spec: SolverSpec) -> dict[str, Any]:
+def _best(errors: FloatArray, neighbors: NeighborSpec, spec: SolverSpec) -> dict[str, Any]:
     """Return the candidates of the smallest error, and the errors of all.
 
     Ties go to the smallest k, then to the largest width, then to the smallest C.

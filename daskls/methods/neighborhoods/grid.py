@@ -13,8 +13,8 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.methods.neighborhoods.cover import center_order, check_client, run_cover, search_places
-from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.methods.neighborhoods.plan import plan_chunk
+from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
 from daskls.methods.scores import labels_of, model_scores
 from daskls.neighbors.search import metric_of
@@ -36,7 +36,7 @@ N_TASKS = 64
 
 def global_errors(
     begun: Beginning,
-    neighbors: NeighborMethod,
+    neighbors: NeighborSpec,
     spec: SolverSpec,
     handle: RowsHandle,
     client: Any = None,
@@ -66,7 +66,7 @@ def global_errors(
 
 def _fold_errors(
     begun: Beginning,
-    neighbors: NeighborMethod,
+    neighbors: NeighborSpec,
     spec: SolverSpec,
     handle: RowsHandle,
     numbers: IntArray,

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.methods.neighborhoods.plan import chunk_size
+from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.scores import empty_scores, model_scores
 from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel
@@ -19,7 +19,7 @@ from daskls.store.reader import ModelReader
 __all__ = ["score_lazily"]
 
 
-def score_lazily(method: NeighborMethod, reader: ModelReader, X: FloatArray) -> FloatArray:
+def score_lazily(method: NeighborSpec, reader: ModelReader, X: FloatArray) -> FloatArray:
     """Return the scores of rows: (m,) for two classes, (m, k) for more."""
     n_classes = reader.n_classes
     scores = empty_scores(len(X), n_classes)
@@ -32,7 +32,7 @@ def score_lazily(method: NeighborMethod, reader: ModelReader, X: FloatArray) -> 
 
 
 def _neighborhoods(
-    method: NeighborMethod, reader: ModelReader, X: FloatArray
+    method: NeighborSpec, reader: ModelReader, X: FloatArray
 ) -> Iterator[tuple[IntArray, Rows]]:
     """Yield queries that are near each other, and the rows of their neighbors by row number."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
@@ -58,9 +58,7 @@ def _votes(rows: Rows, n_classes: int) -> FloatArray:
     return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
 
 
-def _svm_scores(
-    method: NeighborMethod, reader: ModelReader, X: FloatArray, rows: Rows
-) -> FloatArray:
+def _svm_scores(method: NeighborSpec, reader: ModelReader, X: FloatArray, rows: Rows) -> FloatArray:
     """Return what the SVM of each query's neighborhood answers it."""
     n_classes = reader.n_classes
     scores = empty_scores(len(X), n_classes)
@@ -74,7 +72,7 @@ def _svm_scores(
     return scores
 
 
-def _fit(method: NeighborMethod, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
+def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
     """Train the SVM of one neighborhood."""
     spec = replace(reader.spec, search="full")
     k = rows.codes.shape[1]

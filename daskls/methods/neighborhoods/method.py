@@ -1,12 +1,13 @@
 """FaLK-SVM and its family: SVMs, or votes, on the nearest rows of centers or of queries."""
 
 import shutil
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from daskls.errors import StoreError
 from daskls.methods.average import mean_of_views
 from daskls.methods.base import Method
+from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.plan import Extent, Resources
 from daskls.records import FloatArray, IntArray, Partition
 from daskls.store.centers import read_centers
@@ -23,42 +24,10 @@ __all__ = ["KNN", "KNNSVM", "Falk", "NeighborMethod"]
 
 
 @dataclass(frozen=True)
-class NeighborMethod(Method):
-    """What a method on neighborhoods does beyond the solver's part.
-
-    Attributes
-    ----------
-    n_neighbors : tuple of int. Candidates of k.
-    n_assigned : k', or None for k // 2
-    assign : which center's model answers a query: that of its nearest row ("point"), the nearest
-        one ("center"), or the nearest ``n_centers`` together ("k_centers")
-    selection : "local", "grid", "each", or None
-    percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
-        is given
-    n_selected : int. Neighborhoods that local selection looks at.
-    """
-
-    n_neighbors: tuple[int, ...]
-    n_assigned: int | None = None
-    assign: str = "point"
-    n_centers: int = 3
-    selection: str | None = None
-    percentiles: tuple[float, ...] | None = None
-    n_selected: int = 10
+class NeighborMethod(NeighborSpec, Method):
+    """What all methods on neighborhoods share."""
 
     n_copies = 1
-    # Whether neighbors vote, rather than train an SVM.
-    votes: ClassVar[bool] = False
-
-    def inner(self, n_neighbors: int) -> int:
-        """Return k' for a candidate of k."""
-        return self.n_assigned or max(n_neighbors // 2, 1)
-
-    def capped(self, n_rows: int) -> Self:
-        """Return the method with at most all rows as neighbors."""
-        candidates = tuple(sorted({min(k, n_rows) for k in self.n_neighbors}))
-        n_assigned = self.n_assigned and min(self.n_assigned, n_rows)
-        return replace(self, n_neighbors=candidates, n_assigned=n_assigned)
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
@@ -111,7 +80,7 @@ class Falk(NeighborMethod):
 
     def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
         """Ask the centers that answer."""
-        from daskls.methods.neighborhoods.views import find_owners, nearest_centers
+        from daskls.methods.neighborhoods.answer import find_owners, nearest_centers
 
         if self.assign == "point":
             return mean_of_views(reader, X, [find_owners(reader, X)])

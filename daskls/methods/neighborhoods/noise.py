@@ -8,8 +8,8 @@ import numpy as np
 
 from daskls.methods.average import SLAB_ROWS
 from daskls.methods.base import method_of
-from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.methods.neighborhoods.plan import chunk_size
+from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.predict import score_rows
 from daskls.methods.scores import labels_of
 from daskls.neighbors.search import find_nearest, home_order, metric_of
@@ -35,7 +35,7 @@ def agrees(reader: ModelReader, X: FloatArray, codes: IntArray) -> FloatArray:
 
 @undisturbed
 def leave_one_out(
-    method: NeighborMethod, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
+    method: NeighborSpec, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
 ) -> FloatArray:
     """Return the probability of each label by the row's nearest rows, the row itself left out."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.methods.neighborhoods.method import NeighborMethod
+from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of
 from daskls.records import (
     BundleReport,
@@ -53,7 +53,7 @@ class NeighborJob:
 
     handle: RowsHandle
     spec: SolverSpec
-    neighbors: NeighborMethod
+    neighbors: NeighborSpec
     n_neighbors: int
     seed: int
     chunk: int

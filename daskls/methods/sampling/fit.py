@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from daskls.methods.sampling.balls import INITIAL
-from daskls.methods.sampling.method import Sampling
 from daskls.methods.sampling.plan import beside_svc
-from daskls.methods.sampling.search import Step
+from daskls.methods.sampling.search import Search, Step
+from daskls.methods.sampling.spec import SamplingSpec
 from daskls.methods.sampling.train import KEPT, SamplingJob
 from daskls.run.begin import regroup_all
 from daskls.run.contract import Beginning
@@ -19,12 +19,19 @@ from daskls.store.reader import write_single_index
 __all__ = ["fit_samples"]
 
 
-def fit_samples(method: Sampling, begun: Beginning, clock: StageClock, client: Any = None) -> None:
+def fit_samples(
+    spec: SamplingSpec,
+    searcher: type[Search],
+    begun: Beginning,
+    clock: StageClock,
+    client: Any = None,
+) -> None:
     """Gather the rows by leaf, train on drawn rows, then on what is near their support rows.
 
     Parameters
     ----------
-    method : Sampling
+    spec : SamplingSpec
+    searcher : subclass of Search. Trains one model after the other.
     begun : Beginning
     clock : StageClock
     client : distributed client, or None for the current scheduler
@@ -34,7 +41,7 @@ def fit_samples(method: Sampling, begun: Beginning, clock: StageClock, client: A
     if not has_rows(begun):
         _, exchange, leaf_rows = regroup_all(begun, clock, client)
         gather_rows(lighter, exchange, leaf_rows, clock, client)
-    search = method.search(lighter, clock, client)
+    search = searcher(lighter, spec, clock, client)
     search.draw()
     _finish(begun.root, search.steps(), search.job)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskls.methods.average import mean_of_views
 from daskls.methods.base import Method
+from daskls.methods.sampling.spec import SamplingSpec
 from daskls.plan import Extent, Resources
 from daskls.records import FloatArray, Partition
 from daskls.store.layout import Root
@@ -25,29 +26,15 @@ __all__ = ["CGLQ", "LocalSampling", "Sampling"]
 
 
 @dataclass(frozen=True)
-class Sampling(Method):
-    """What a method that trains one SVM on a chosen sample does beyond the solver's part.
-
-    Attributes
-    ----------
-    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples. None, as for
-        n_subsamples: by the number of rows and classes.
-    n_subsamples : int, or None
-    radius_scale : factor of the median radius, or None for a search
-    n_neighbors : int. Of each support row, that a round adds.
-    """
-
-    sample_fraction: float | None
-    n_subsamples: int | None = 1
-    radius_scale: float | None = None
-    n_neighbors: int = 5
+class Sampling(SamplingSpec, Method):
+    """What both share: one model answers everywhere."""
 
     n_copies = 1
     # One model is trained with what was given.
     chosen = ()
 
     @abstractmethod
-    def search(self, begun: "Beginning", clock: "StageClock", client: Any) -> "Search":
+    def searcher(self) -> "type[Search]":
         """Return what trains one model after the other."""
 
     def cut(self, begun: "Beginning") -> Partition:
@@ -60,7 +47,7 @@ class Sampling(Method):
         """Gather the rows, train on drawn ones, then on what is near their support rows."""
         from daskls.methods.sampling.fit import fit_samples
 
-        fit_samples(self, begun, clock, client)
+        fit_samples(self, self.searcher(), begun, clock, client)
 
     def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
         """Ask the one model."""
@@ -101,11 +88,11 @@ class LocalSampling(Sampling):
         )
         plan.most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
 
-    def search(self, begun: "Beginning", clock: "StageClock", client: Any) -> "Search":
+    def searcher(self) -> "type[Search]":
         """As of `Sampling`."""
         from daskls.methods.sampling.radii import RadiusSearch
 
-        return RadiusSearch(begun, self, clock, client)
+        return RadiusSearch
 
 
 @dataclass(frozen=True)
@@ -123,8 +110,8 @@ class CGLQ(Sampling):
         draws, _ = plan.check_subsamples(extent, lighter, self.sample_fraction, self.n_subsamples)
         plan.check_rounds(extent, lighter, draws, self.n_neighbors)
 
-    def search(self, begun: "Beginning", clock: "StageClock", client: Any) -> "Search":
+    def searcher(self) -> "type[Search]":
         """As of `Sampling`."""
         from daskls.methods.sampling.rounds import RoundSearch
 
-        return RoundSearch(begun, self, clock, client)
+        return RoundSearch

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.methods.sampling.method import Sampling
 from daskls.methods.sampling.plan import cache_nbytes, check_trained
+from daskls.methods.sampling.spec import SamplingSpec
 from daskls.methods.sampling.train import (
     DRAWN,
     SAMPLES,
@@ -56,7 +56,7 @@ class Search:
     n_rounds = 0
 
     def __init__(
-        self, begun: Beginning, sampling: Sampling, clock: StageClock, client: Any
+        self, begun: Beginning, sampling: SamplingSpec, clock: StageClock, client: Any
     ) -> None:
         self.begun, self.sampling, self.clock, self.client = begun, sampling, clock, client
         self.root = begun.root.path
