@@ -8,7 +8,7 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m \
-	bench-falk bench-cells bench-methods bench-sets chaos bits
+	bench-falk bench-cells bench-methods bench-sets chaos bits mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -18,6 +18,7 @@ help:
 	@echo "bench-sets     measure again, into benchmarks/results; what was measured is kept: see each script"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
+	@echo "make mutations break the code at some 70 places and tell which test notices (hours; goes on where it stopped)"
 	@echo "make clean     remove the virtual environment and build outputs"
 
 $(READY): pyproject.toml
@@ -101,6 +102,10 @@ chaos: $(READY)
 # The answers of every estimator, before a change of structure and after it.
 bits: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m bits compare
+
+# Each in a copy of the tree, by the whole suite; what the journal holds is not run again.
+mutations: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m mutations run --jobs 2
 
 clean:
 	rm -rf $(VENV) $(BENCH) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
