@@ -211,8 +211,11 @@ def draw(trees, n, seed):
 # ---- running ----
 
 
-def order_tests(tree, mutation, seconds):
-    """Return the files of tests, those that are likely to notice and to be quick first."""
+def order_tests(tree, mutation, module, seconds):
+    """Return the files of tests, those that are likely to notice and to be quick first.
+
+    The first ones are the examples in the mutated module's own docstrings.
+    """
     files = sorted(path.relative_to(tree) for path in (tree / "tests").rglob("test_*.py"))
     near = [*mutation.get("first", ()), *TESTS.get(mutation["layer"], [mutation["layer"]])]
 
@@ -223,11 +226,11 @@ def order_tests(tree, mutation, seconds):
         other = not name.startswith(("estimators", f"{mutation['layer']}/"))
         return min(places, default=len(near)), late, other, seconds.get(path.as_posix(), 1e9), name
 
-    return [*(path.as_posix() for path in sorted(files, key=rank)), "daskls"]
+    return [module, *(path.as_posix() for path in sorted(files, key=rank)), "daskls"]
 
 
 def copy_tree(tree, mutation, target):
-    """Write a copy of the tree that holds the mutation.
+    """Write a copy of the tree that holds the mutation; return the mutated module.
 
     A compiled function's file on disk knows its own source's time alone, and that of a mutated
     kernel may be a part of others: these compile anew, those of other copies are shared.
@@ -238,6 +241,7 @@ def copy_tree(tree, mutation, target):
     if "_jit" in text:
         for kept in [*target.rglob("*.nbi"), *target.rglob("*.nbc")]:
             kept.unlink()
+    return path.relative_to(target).as_posix()
 
 
 def run_tests(tree, arguments, limit_s, log):
@@ -264,10 +268,10 @@ def try_mutation(mutation, options):
     name = re.sub(r"\W+", "-", mutation["name"])
     copy, log = options.work / f"{name}-tree", options.work / f"{name}-{options.label}.log"
     shutil.rmtree(copy, ignore_errors=True)
-    copy_tree(options.tree, mutation, copy)
+    module = copy_tree(options.tree, mutation, copy)
     begun = time.monotonic()
     try:
-        files = order_tests(copy, mutation, options.seconds)
+        files = order_tests(copy, mutation, module, options.seconds)
         status = run_tests(copy, ["-x", "-v", *options.pytest, *files], options.limit_s, log)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
