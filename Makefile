@@ -7,15 +7,16 @@ BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test lint types nojit examples check clean bench-startup bench-solver bench-covtype bench-10m \
-	bench-falk bench-cells bench-methods bench-sets chaos bits mutations
+.PHONY: help demo test lint types nojit examples check clean bench-track bench-startup bench-solver bench-covtype \
+	bench-10m bench-falk bench-cells bench-methods bench-sets chaos bits mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
 	@echo "make test      run the tests"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
+	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
-	@echo "bench-sets     measure again, into benchmarks/results; what was measured is kept: see each script"
+	@echo "bench-sets     measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make mutations break the code at some 70 places and tell which test notices (hours; goes on where it stopped)"
@@ -58,41 +59,37 @@ $(BENCH_READY): pyproject.toml
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check thundersvm-cpu
 	touch $(BENCH_READY)
 
+# Two minutes; a line a commit.
+bench-track: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks track
+
 bench-startup: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/startup.py
+	$(BENCH_PYTHON) -m benchmarks startup
 
 bench-solver: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/bench_solver.py
+	$(BENCH_PYTHON) -m benchmarks solver instructions
 
 # The real sets are read from the folder that DASKLS_DATA names.
 bench-covtype: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/bench_covtype.py
+	$(BENCH_PYTHON) -m benchmarks covtype
 
 bench-10m: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/bench_10m.py
+	$(BENCH_PYTHON) -m benchmarks ten_million
 
 bench-falk: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/bench_falk.py
-	$(BENCH_PYTHON) benchmarks/falk_scale.py
-	$(BENCH_PYTHON) benchmarks/falk_small.py
+	$(BENCH_PYTHON) -m benchmarks falk falk_scale falk_small
 
 # Both searches and liquidSVM on 29 sets, one core.
 bench-sets: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/many_sets.py
+	$(BENCH_PYTHON) -m benchmarks many_sets
 
 # Error against the size of cells; one worker against two.
 bench-cells: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/cell_size.py
-	$(BENCH_PYTHON) benchmarks/workers.py
+	$(BENCH_PYTHON) -m benchmarks cell_size workers
 
 # L3-SVMs, sampling, random chunks, all methods side by side, three million rows.
 bench-methods: $(BENCH_READY)
-	$(BENCH_PYTHON) benchmarks/landmarks.py
-	$(BENCH_PYTHON) benchmarks/sampling.py
-	$(BENCH_PYTHON) benchmarks/chunks.py
-	$(BENCH_PYTHON) benchmarks/indecision.py
-	$(BENCH_PYTHON) benchmarks/methods.py
-	$(BENCH_PYTHON) benchmarks/three_million.py
+	$(BENCH_PYTHON) -m benchmarks landmarks landmarks_count landmark_toys sampling chunks indecision methods three_million
 
 # Faults on a cluster, damaged stores, fifty fits in one session, bits on every scheduler. Trials that the journals in
 # benchmarks/results hold are kept; one of them runs again by `python -m chaos faults --seed 1 --only 17`.

@@ -1,76 +1,57 @@
 """VoronoiSVC and FalkSVC with local selection on all of covtype, in one process and one thread.
 
-Run with the folder of the sets in DASKLS_DATA::
-
-    python benchmarks/cells_and_centers.py
-
-Features are scaled by the minimum and maximum of the training rows. The table goes to
-``benchmarks/results/cells_and_centers.md``.
+Features are scaled by the minimum and maximum of the training rows.
 """
 
-import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
-from measure import machine, measured
-from real_sets import by_training, write_set
 
+from benchmarks.suite import Experiment, Record, Run, fit_predict, grid, page
+from benchmarks.suite.data import by_training, write_set
+from benchmarks.suite.measure import nbytes_of
 from daskls import FalkSVC, VoronoiSVC
 
-RESULTS = Path(__file__).parent / "results"
-METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "VoronoiSVC(cell_size=2000)": (VoronoiSVC, {"cell_size": 2000}),
-    'FalkSVC(n_neighbors=1000, selection="local")': (
-        FalkSVC,
-        {"n_neighbors": 1000, "selection": "local"},
+METHODS: dict[str, Any] = {
+    "VoronoiSVC(cell_size=2000)": lambda: VoronoiSVC(cell_size=2000, random_state=0),
+    'FalkSVC(n_neighbors=1000, selection="local")': lambda: FalkSVC(
+        n_neighbors=1000, selection="local", random_state=0
     ),
 }
-HEADER = (
-    "| method | error % | fit CPU s | predict CPU s | microseconds a row | model MB |\n"
-    "|---|---|---|---|---|---|\n"
+COLUMNS = """
+method = method | error % = 100 * error:.2f | fit CPU s = fit_cpu_s:.0f
+predict CPU s = predict_cpu_s:.1f | microseconds a row = 1e6 * predict_cpu_s / n_test:.0f
+model MB = model_nbytes / 1e6:.0f
+"""
+TEXT = (
+    "{machine}; one process, one thread. Features by the minimum and maximum of the training rows."
 )
 
 
-def run(name: str, folder: Path, y_test: np.ndarray) -> str:
-    """Measure one method; return its line of the table."""
-    kind, params = METHODS[name]
-    store = folder / f"{kind.__name__}.model"
-    model = kind(**params, random_state=0, store=store)
-    with measured() as fit:
-        model.fit(folder / "train.zarr")
-    with measured() as predict:
-        predicted = model.predict(folder / "test.zarr" / "X").compute()
-    nbytes = sum(p.stat().st_size for p in store.rglob("*") if p.is_file())
-    line = (
-        f"| {name} | {100 * np.mean(predicted != y_test):.2f} | {fit.cpu_s:.0f} | "
-        f"{predict.cpu_s:.1f} | {1e6 * predict.cpu_s / len(y_test):.0f} | {nbytes / 1e6:.0f} |"
-    )
-    print(line, flush=True)
-    return line
+@cache
+def on_disk(folder: Path) -> np.ndarray:
+    """Write both parts of the set; return the labels of the test rows."""
+    data = by_training("covtype")
+    write_set(folder / "train.zarr", data.X, data.y)
+    write_set(folder / "test.zarr", data.X_test, data.y_test)
+    return data.y_test
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as name, dask.config.set(scheduler="sync"):
-        folder = Path(name)
-        X, y, X_test, y_test = by_training("covtype")
-        write_set(folder / "train.zarr", X, y)
-        write_set(folder / "test.zarr", X_test, y_test)
-        # Compiled kernels are cached on disk; the first fits of a machine fill the cache.
-        for kind, params in METHODS.values():
-            kind(**params).fit(X[:3000], y[:3000]).predict(X_test[:100])
-        del X, X_test
-        print(HEADER, end="", flush=True)
-        lines = [run(name, folder, y_test) for name in METHODS]
-    table = RESULTS / "cells_and_centers.md"
-    table.write_text(
-        f"# Cells and centers on all of covtype\n\n{machine()}; one process, one thread. "
-        f"Features by the minimum and maximum of the training rows.\n\n{HEADER}"
-        + "\n".join(lines)
-        + "\n"
-    )
+def measure(run: Run, method: str) -> Record:
+    y_test = on_disk(run.folder)
+    model = METHODS[method]()
+    store = run.folder / f"{type(model).__name__}.model"
+    train, test = run.folder / "train.zarr", run.folder / "test.zarr"
+    predicted, cost = fit_predict(model.set_params(store=store), train, test / "X")
+    error = float(np.mean(predicted != y_test))
+    return {"error": error, "n_test": len(y_test), "model_nbytes": nbytes_of(store), **cost}
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    grid(method=METHODS),
+    measure,
+    page("Cells and centers on all of covtype", TEXT, COLUMNS, lambda j: j.latest("method")),
+    warm=lambda: [make() for make in METHODS.values()],
+)

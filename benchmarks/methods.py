@@ -4,45 +4,31 @@ One process a measurement, one thread. Features in [0, 1]; for the linear method
 LinearSVC) of standard deviation 1. Methods with a grid of their own use it; the others share one C
 and gamma a set, found for scikit-learn's SVC with 3 folds of 3000 rows. What takes more than
 `LIMIT_S` CPU seconds is stopped and left out; prediction is measured on as many rows as fit into
-`PREDICT_S`. Rows that are done are kept in ``benchmarks/results/methods.jsonl``, from which
-``methods.md`` and ``.png`` are drawn. The sets are read from the folder in DASKLS_DATA.
-
-    python benchmarks/methods.py [--sets ijcnn1 ...] [--methods VoronoiSVC ...]
-    python benchmarks/methods.py --draw    # measure nothing
+`PREDICT_S`.
 """
 
-import argparse
 import contextlib
 import math
-import multiprocessing
 import pickle
-import resource
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-import dask
-import matplotlib as mpl
-
-mpl.use("agg")
-import matplotlib.pyplot as plt
 import numpy as np
-from journal import TOO_SLOW, Column, Journal, Record, table
-from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter
-from measure import machine
-from real_sets import scaled
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import daskls
+from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, grid, panels, table
+from benchmarks.suite.apart import begin_limit, run_forked
+from benchmarks.suite.data import Data, scaled
+from benchmarks.suite.measure import nbytes_of
+from benchmarks.suite.tables import cell
 
-RESULTS = Path(__file__).parent / "results"
 SETS = ("svmguide1", "ijcnn1", "usps", "letter", "covtype")
 COVTYPE_ROWS = 100_000
 LIMIT_S = 180
@@ -50,72 +36,63 @@ PREDICT_S = 30
 FEWEST_ROWS = 1000
 GRID = {"C": [1, 10, 100], "gamma": [0.02, 0.1, 0.5, 2.5, 12.5]}
 GRID_ROWS = 3000
-
-Data = tuple[np.ndarray, ...]
-# The estimator; whether it takes the shared C and gamma; whether features have deviation 1.
-METHODS: dict[str, tuple[Callable[..., Any], bool, bool]] = {
-    "VoronoiSVC": (lambda: daskls.VoronoiSVC(random_state=0), False, False),
-    "RandomChunkSVC": (lambda: daskls.RandomChunkSVC(random_state=0), False, False),
-    "FalkSVC": (lambda: daskls.FalkSVC(1000, selection="local", random_state=0), False, False),
-    "FalkSVC, center": (
-        lambda: daskls.FalkSVC(1000, selection="local", assign="center", random_state=0),
-        False,
-        False,
-    ),
-    "LandmarkSVC": (lambda: daskls.LandmarkSVC(random_state=0), False, True),
-    "KNNSVC": (lambda **p: daskls.KNNSVC(random_state=0, **p), True, False),
-    "KernelKNNClassifier": (lambda: daskls.KernelKNNClassifier(5, random_state=0), False, False),
-    "LocalSamplingSVC": (lambda **p: daskls.LocalSamplingSVC(random_state=0, **p), True, False),
-    "NeighborSamplingSVC": (
-        lambda **p: daskls.NeighborSamplingSVC(random_state=0, **p),
-        True,
-        False,
-    ),
-    "SVC": (lambda **p: SVC(cache_size=1000, **p), True, False),
-    "LinearSVC": (lambda: LinearSVC(dual=False), False, True),
+FALK = {"n_neighbors": 1000, "selection": "local"}
+# Made with a seed, or with none.
+METHODS: dict[str, Callable[..., Any]] = {
+    "VoronoiSVC": daskls.VoronoiSVC,
+    "RandomChunkSVC": daskls.RandomChunkSVC,
+    "FalkSVC": partial(daskls.FalkSVC, **FALK),
+    "FalkSVC, center": partial(daskls.FalkSVC, **FALK, assign="center"),
+    "LandmarkSVC": daskls.LandmarkSVC,
+    "KNNSVC": daskls.KNNSVC,
+    "KernelKNNClassifier": partial(daskls.KernelKNNClassifier, 5),
+    "LocalSamplingSVC": daskls.LocalSamplingSVC,
+    "NeighborSamplingSVC": daskls.NeighborSamplingSVC,
+    "SVC": partial(SVC, cache_size=1000),
+    "LinearSVC": partial(LinearSVC, dual=False),
 }
-# Squares are scikit-learn's; diamonds one function everywhere; circles local ones.
-MARKERS = {
-    **dict.fromkeys(("SVC", "LinearSVC"), "s"),
-    **dict.fromkeys(("RandomChunkSVC", "LocalSamplingSVC", "NeighborSamplingSVC"), "D"),
-}
+SHARE_PARAMS = ("KNNSVC", "LocalSamplingSVC", "NeighborSamplingSVC", "SVC")
+LINEAR = ("LandmarkSVC", "LinearSVC")
+SEEDLESS = ("SVC", "LinearSVC")
 
 
-def load(name: str) -> Data:
+@lru_cache(maxsize=1)
+def rows_of(name: str) -> Data:
     """Return training and test rows in [0, 1]; test rows in a random order, covtype cut."""
-    X, y, X_test, y_test = scaled(name)
-    order = np.random.default_rng(0).permutation(len(X_test))
-    n = COVTYPE_ROWS if name == "covtype" else len(X)
-    return X[:n], y[:n], X_test[order], y_test[order]
+    data = scaled(name)
+    order = np.random.default_rng(0).permutation(len(data.X_test))
+    data = data._replace(X_test=data.X_test[order], y_test=data.y_test[order])
+    return data.first(COVTYPE_ROWS if name == "covtype" else None)
 
 
-def to_deviation(X: np.ndarray, X_test: np.ndarray) -> Data:
-    """Give each feature the mean 0 and the standard deviation 1 among training rows."""
-    scaler = StandardScaler().fit(X.astype(np.float64))
-    return tuple(scaler.transform(part).astype(np.float32) for part in (X, X_test))
+def measure(run: Run, set: str, method: str) -> Record:
+    data = rows_of(set)
+    if method == "search":
+        return search(data)
+    chosen = run.journal.find(set=set, method="search")["params"] if method in SHARE_PARAMS else {}
+    return run_forked(measure_here, method, data, chosen, limit_s=LIMIT_S)
 
 
 def search(data: Data) -> Record:
     """Choose the C and gamma that methods without a grid share."""
-    rows = np.random.default_rng(1).permutation(len(data[0]))[:GRID_ROWS]
-    found = GridSearchCV(SVC(), GRID, cv=3).fit(data[0][rows], data[1][rows])
+    rows = np.random.default_rng(1).permutation(len(data.X))[:GRID_ROWS]
+    found = GridSearchCV(SVC(), GRID, cv=3).fit(data.X[rows], data.y[rows])
     return {"params": found.best_params_, "accuracy": float(found.best_score_)}
 
 
-def measure(method: str, data: Data, params: dict[str, float]) -> Record:
+def measure_here(method: str, data: Data, params: dict[str, float]) -> Record:
     """Return what one method costs on one set; in a process of its own."""
-    make, takes_params, is_linear = METHODS[method]
     X, y, X_test, y_test = data
-    if is_linear:
-        X, X_test = to_deviation(X, X_test)
-    chosen = params if takes_params else {}
-    with dask.config.set(scheduler="sync"), warnings.catch_warnings(record=True) as caught:
+    if method in LINEAR:
+        scaler = StandardScaler().fit(X.astype(np.float64))
+        X, X_test = (scaler.transform(part).astype(np.float32) for part in (X, X_test))
+    seed = {} if method in SEEDLESS else {"random_state": 0}
+    make = partial(METHODS[method], **seed, **params)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warm_up(make, chosen, X, y)
-        begin_limit()
-        started = time.process_time()
-        model = make(**chosen).fit(X, y)
-        fit_s = time.process_time() - started
+        fit_few(make(), X, y)
+        begin_limit(LIMIT_S)
+        model, fit_s = cpu_of(lambda: make().fit(X, y))
         n = test_rows(model, X_test)
         predicted, predict_s = timed_predict(model, X_test[:n])
     return {
@@ -132,19 +109,12 @@ def measure(method: str, data: Data, params: dict[str, float]) -> Record:
     }
 
 
-def warm_up(make: Callable[..., Any], params: dict[str, float], X: np.ndarray, y: Any) -> None:
+def fit_few(model: Any, X: np.ndarray, y: np.ndarray) -> None:
     """Load the compiled kernels, by a fit of a few rows of two classes."""
-    first, second = np.unique(y)[:2]
-    rows = np.concatenate([np.flatnonzero(y == label)[:200] for label in (first, second)])
+    rows = np.concatenate([np.flatnonzero(y == label)[:200] for label in np.unique(y)[:2]])
     # What was drawn of so few rows may hold one class alone.
     with contextlib.suppress(daskls.DasklsError):
-        make(**params).fit(X[rows], y[rows]).predict(X[:100])
-
-
-def begin_limit() -> None:
-    """Let the system end this process when it has used up its CPU seconds from now on."""
-    used = int(time.process_time())
-    resource.setrlimit(resource.RLIMIT_CPU, (used + LIMIT_S, used + LIMIT_S + 5))
+        model.fit(X[rows], y[rows]).predict(X[:100])
 
 
 def test_rows(model: Any, X_test: np.ndarray) -> int:
@@ -152,11 +122,10 @@ def test_rows(model: Any, X_test: np.ndarray) -> int:
     n = FEWEST_ROWS
     model.predict(X_test[:n])  # opens the model
     while n < len(X_test):
-        started = time.process_time()
-        model.predict(X_test[:n])
+        _, seconds = cpu_of(lambda n=n: model.predict(X_test[:n]))
         more = min(10 * n, len(X_test))
         # Many rows cost less each than few, as each call reads the models that it needs.
-        if (time.process_time() - started) * more / n > PREDICT_S:
+        if seconds * more / n > PREDICT_S:
             break
         n = more
     return n
@@ -164,13 +133,11 @@ def test_rows(model: Any, X_test: np.ndarray) -> int:
 
 def timed_predict(model: Any, X: np.ndarray) -> tuple[np.ndarray, float]:
     """Predict until the clock, which counts in ticks, has something to count."""
-    started = time.process_time()
-    repeats, seconds = 0, 0.0
-    while seconds < 0.2:
-        predicted = model.predict(X)
-        repeats += 1
-        seconds = time.process_time() - started
-    return predicted, seconds / repeats
+    repeats, total = 0, 0.0
+    while total < 0.2:
+        predicted, seconds = cpu_of(lambda: model.predict(X))
+        repeats, total = repeats + 1, total + seconds
+    return predicted, total / repeats
 
 
 def model_nbytes(model: Any) -> int:
@@ -178,7 +145,7 @@ def model_nbytes(model: Any) -> int:
         return len(pickle.dumps(model))
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.zarr")
-        return sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file())
+        return nbytes_of(Path(folder))
 
 
 def about(model: Any) -> Record:
@@ -195,48 +162,7 @@ def about(model: Any) -> Record:
     }
 
 
-def run_child(sender: Any, method: str, data: Data, params: dict[str, float]) -> None:
-    try:
-        sender.send(measure(method, data, params))
-    except Exception as error:
-        sender.send({"failure": f"{type(error).__name__}: {error}"})
-
-
-def measured_apart(method: str, data: Data, params: dict[str, float]) -> Record:
-    """Measure in a process of its own, which the system ends at the limit."""
-    # Forked, so that the rows need not travel; this process has no threads.
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=run_child, args=(sender, method, data, params))
-    child.start()
-    sender.close()
-    try:
-        found = receiver.recv()
-    except EOFError:
-        found = {"failure": f"{TOO_SLOW}: more than {LIMIT_S} CPU s"}
-    child.join()
-    return found
-
-
-def params_of(name: str, data: Data, journal: Journal) -> dict[str, float]:
-    found = journal.find(set=name, method="search")
-    if found is None:
-        found = journal.add({"set": name, "method": "search", **search(data)})
-        print(found, flush=True)
-    return found["params"]
-
-
-def columns() -> list[Column]:
-    return [
-        ("method", lambda r: r["method"]),
-        ("error %", lambda r: r.get("failure") or f"{100 * r['error']:.2f}"),
-        ("train CPU s", lambda r: shown(r["fit_cpu_s"])),
-        ("predict us a row", lambda r: shown(r["predict_us"])),
-        ("model MB", lambda r: shown(r["model_nbytes"] / 1e6)),
-        ("models", lambda r: f"{r['models']:,}"),
-        ("support rows", lambda r: f"{r['support']:,}"),
-        ("test rows", lambda r: f"{r['test_rows']:,}"),
-    ]
+# The report
 
 
 def shown(value: float) -> str:
@@ -246,84 +172,38 @@ def shown(value: float) -> str:
     return f"{value:,.{max(0, 1 - math.floor(math.log10(value)))}f}"
 
 
-def draw(journal: Journal, path: Path) -> None:
-    """Draw a panel a set: error against prediction, the area of a mark by the model's size."""
-    figure, grid = plt.subplots(2, 3, figsize=(12, 7.5))
-    colors = dict(zip(METHODS, (*plt.get_cmap("tab20").colors[::2], (0, 0, 0)), strict=True))
-    for axes, name in zip(grid.flat, SETS, strict=False):
-        for method in METHODS:
-            r = journal.find(set=name, method=method)
-            if r and "error" in r:
-                axes.scatter(
-                    r["predict_us"],
-                    100 * r["error"],
-                    s=area(r["model_nbytes"]),
-                    color=colors[method],
-                    marker=MARKERS.get(method, "o"),
-                    alpha=0.75,
-                    edgecolors="black",
-                    linewidths=0.5,
-                )
-        axes.set(xscale="log", title=name, xlabel="prediction, CPU us a row", ylabel="error %")
-        axes.set(xlim=(0.01, 10_000), yscale="log")
-        axes.margins(y=0.12)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.grid(alpha=0.3)
-    legend(grid.flat[-1], colors)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-
-
-def area(nbytes: float) -> float:
-    """Return the area of a mark: a tenth of a MB is 30, each factor of 10 doubles it."""
-    return 30 * 2 ** max(np.log10(nbytes / 1e5), -1)
-
-
-def legend(axes: Any, colors: dict[str, Any]) -> None:
-    axes.axis("off")
-
-    def mark(label: str, color: Any, size: float, marker: str = "o") -> Line2D:
-        style = {"color": color, "markersize": size, "marker": marker, "linestyle": ""}
-        return Line2D([], [], label=label, markeredgecolor="black", markeredgewidth=0.5, **style)
-
-    names = [mark(m, c, 8, MARKERS.get(m, "o")) for m, c in colors.items()]
-    sizes = [mark(f"{mb:g} MB", "white", np.sqrt(area(mb * 1e6))) for mb in (0.01, 1, 100)]
-    title = "circle: local\ndiamond: one function\nsquare: scikit-learn"
-    methods = axes.legend(
-        handles=names, loc="upper left", fontsize=9, title=title, title_fontsize=9
-    )
-    axes.add_artist(methods)
-    axes.legend(handles=sizes, loc="upper right", title="model", fontsize=9, labelspacing=1)
-
-
 # What is compared over the sets.
-QUANTITIES: tuple[Column, ...] = (
-    ("Error, %", lambda r: f"{100 * r['error']:.2f}"),
-    ("Training, CPU seconds", lambda r: shown(r["fit_cpu_s"])),
-    ("Prediction, CPU microseconds a row", lambda r: shown(r["predict_us"])),
-    ("Model, MB", lambda r: shown(r["model_nbytes"] / 1e6)),
-)
+QUANTITIES = {
+    "Error, %": "100 * error:.2f",
+    "Training, CPU seconds": "shown(fit_cpu_s)",
+    "Prediction, CPU microseconds a row": "shown(predict_us)",
+    "Model, MB": "shown(model_nbytes / 1e6)",
+}
+COLUMNS = """
+method = method | error % = r.get('failure') or '%.2f' % (100 * error)
+train CPU s = shown(fit_cpu_s) | predict us a row = shown(predict_us)
+model MB = shown(model_nbytes / 1e6) | models = models:, | support rows = support:,
+test rows = test_rows:,
+"""
 
 
 def overview(journal: Journal) -> str:
     """Return a table of methods and sets for each quantity."""
-    rows = [{"name": m, **{s: journal.find(set=s, method=m) or {} for s in SETS}} for m in METHODS]
     parts = []
-    for title, show in QUANTITIES:
-        columns = [("method", lambda row: row["name"])]
-        columns += [(name, partial(of_set, name, show)) for name in SETS]
+    for title, show in QUANTITIES.items():
+        rows = [
+            {"method": m, **{s: of_set(journal.find(set=s, method=m), show) for s in SETS}}
+            for m in METHODS
+        ]
+        columns = " | ".join(f"{name} = {name}" for name in ("method", *SETS))
         parts.append(f"\n{title}:\n\n{table(columns, rows)}")
     return "".join(parts)
 
 
-def of_set(name: str, show: Callable[[Record], Any], row: Record) -> Any:
-    """Return what a method's row of an overview says of one set."""
-    record = row[name]
-    if not record:
+def of_set(record: Record | None, show: str) -> str:
+    if record is None:
         return "not measured"
-    return f"not done (> {LIMIT_S} s)" if "failure" in record else show(record)
+    return f"not done (> {LIMIT_S} s)" if "failure" in record else cell(show, record, shown=shown)
 
 
 def section(name: str, journal: Journal) -> str:
@@ -335,14 +215,14 @@ def section(name: str, journal: Journal) -> str:
     return (
         f"\n## {name}: {first['rows']:,} rows, {first['features']} features, "
         f"{first['classes']} classes\n\nShared parameters: C={shared['C']:g}, "
-        f"gamma={shared['gamma']:g}.\n\n{table(columns(), records)}"
+        f"gamma={shared['gamma']:g}.\n\n{table(COLUMNS, records, shown=shown)}"
     )
 
 
-def write(journal: Journal) -> None:
-    (RESULTS / "methods.md").write_text(
+def report(journal: Journal) -> str:
+    return (
         "# All methods on the same sets\n\n"
-        f"{machine()}; one process, one thread, one seed, beside other work.\n\n"
+        f"{journal.machine}; one process, one thread, one seed, beside other work.\n\n"
         "Features in [0, 1]; of standard deviation 1 for LandmarkSVC and LinearSVC. KNNSVC, "
         "LocalSamplingSVC, NeighborSamplingSVC and SVC share one C and gamma a set, found for SVC "
         f"with 3 folds of at most {GRID_ROWS:,} rows among C={GRID['C']} and gamma={GRID['gamma']} "
@@ -356,26 +236,11 @@ def write(journal: Journal) -> None:
         + "".join(section(name, journal) for name in SETS)
         + "\n![Error against prediction](methods.png)\n"
     )
-    draw(journal, RESULTS / "methods.png")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--draw", action="store_true", help="measure nothing")
-    args = parser.parse_args()
-    journal = Journal(RESULTS / "methods.jsonl")
-    for name in () if args.draw else args.sets:
-        data = load(name)
-        params = params_of(name, data, journal)
-        for method in args.methods:
-            if not journal.is_done(set=name, method=method):
-                found = measured_apart(method, data, params)
-                found = {"set": name, "method": method, **found, "machine": machine()}
-                print({k: v for k, v in journal.add(found).items() if k != "machine"}, flush=True)
-    write(journal)
-
-
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    grid(set=SETS, method=("search", *METHODS)),
+    measure,
+    report,
+    lambda journal: panels.draw(journal, SETS, list(METHODS)),
+)

@@ -2,32 +2,26 @@
 
 As tables 5 and 7 of the paper: ijcnn1, and covtype cut to 100,000 training rows. One process, one
 thread. With each of ten seeds every radius (or round) is trained, also those beyond the one where
-the search would stop; the table marks what the search chooses. Rows that are done are kept in
-``benchmarks/results/sampling.jsonl``, from which ``sampling.md`` and ``sampling.png`` are drawn.
-The real sets are read from the folder in DASKLS_DATA.
-
-    python benchmarks/sampling.py [--sets ijcnn1 covtype] [--seeds 10] [--draw]
+the search would stop; the table marks what the search chooses.
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import dask
 import numpy as np
-from journal import Column, Journal, Record, table
-from measure import machine
-from real_sets import scaled
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
+from benchmarks.suite.data import Data, loaded, scaled
+from benchmarks.suite.figures import Figure, plt
 from daskls import LocalSamplingSVC, NeighborSamplingSVC
-from daskls.datasets import load_real
 from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import rounds as search_rounds
@@ -35,13 +29,10 @@ from daskls.methods.sampling.search import Search, stalls
 from daskls.methods.scores import labels_of, model_scores
 from daskls.store.models import BundleModels
 
-RESULTS = Path(__file__).parent / "results"
-N_COVTYPE = 100_000
 # Queries that are answered together.
 SLAB_ROWS = 512
 # Labels of points nearer than this would cover each other.
 LABEL_PIXELS = 24
-Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 # The kernel and C of the paper; radii and rounds that are tried.
 SETS: dict[str, dict[str, Any]] = {
     "ijcnn1": {"C": 10.0, "gamma": 0.1, "n_radii": 14, "n_rounds": 8},
@@ -51,35 +42,37 @@ METHODS: dict[str, Callable[..., Any]] = {
     "local sampling": LocalSamplingSVC,
     "CGLQ": NeighborSamplingSVC,
 }
+COLUMNS = """
+set = set | method = method | beta or round = step | seeds = n_seeds
+error / SVC's = mean_of(ratio, 3) | rows = mean_of(n_rows, 0) | support rows = mean_of(n_support, 0)
+% of SVC's CPU = mean_of([100 * part for part in share], 1)
+"""
 
 
-def load(name: str) -> Data:
-    """Return training and test rows."""
-    if name == "ijcnn1":
-        data = load_real(name)
-        return data.X, data.y, data.X_test, data.y_test
-    X, y, X_test, y_test = scaled(name)
-    return X[:N_COVTYPE], y[:N_COVTYPE], X_test, y_test
+@lru_cache(maxsize=1)
+def rows_of(name: str) -> Data:
+    return loaded(name) if name == "ijcnn1" else scaled(name).first(100_000)
 
 
-def whole(name: str, data: Data) -> Record:
+def keys(run: Run) -> Iterator[Record]:
+    for name in SETS:
+        yield {"set": name, "method": "SVC"}
+        for seed in range(run.settings["seeds"]):
+            yield from ({"set": name, "method": method, "seed": seed} for method in METHODS)
+
+
+def measure(run: Run, set: str, method: str, seed: int | None = None) -> Record:
+    with threadpool_limits(1):
+        return whole(set) if seed is None else curve(set, method, seed)
+
+
+def whole(name: str) -> Record:
     """Train scikit-learn's SVC on all rows."""
-    X, y, X_test, y_test = data
+    X, y, X_test, y_test = rows_of(name)
     params = {key: SETS[name][key] for key in ("C", "gamma")}
-    started = time.process_time()
-    svc = SVC(cache_size=2000, **params).fit(X, y)
-    fitted = time.process_time()
-    wrong = [svc.predict(X_test[i : i + 10_000]) != y_test[i : i + 10_000] for i in slabs(X_test)]
-    return {
-        "error": float(np.concatenate(wrong).mean()),
-        "fit_cpu_s": fitted - started,
-        "n_support": len(svc.support_),
-        "n_rows": len(X),
-    }
-
-
-def slabs(X: np.ndarray) -> range:
-    return range(0, len(X), 10_000)
+    svc, fit_s = cpu_of(lambda: SVC(cache_size=2000, **params).fit(X, y))
+    error = float(np.mean(svc.predict(X_test) != y_test))
+    return {"error": error, "fit_cpu_s": fit_s, "n_support": len(svc.support_), "n_rows": len(X)}
 
 
 @contextmanager
@@ -104,15 +97,11 @@ def every_step(name: str) -> Iterator[list[float]]:
         yield ends
 
 
-def curve(name: str, method: str, seed: int, data: Data) -> Record:
+def curve(name: str, method: str, seed: int) -> Record:
     """Train every step with one seed; judge each model on the test rows."""
-    X, y, X_test, y_test = data
+    X, y, X_test, y_test = rows_of(name)
     params = {key: SETS[name][key] for key in ("C", "gamma")}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        dask.config.set(scheduler="sync"),
-        every_step(name) as ends,
-    ):
+    with tempfile.TemporaryDirectory() as folder, every_step(name) as ends:
         store = Path(folder) / "m"
         started = time.process_time()
         model = METHODS[method](random_state=seed, store=store, **params).fit(X, y)
@@ -140,6 +129,55 @@ def test_error(store: Path, number: int, model: Any, X: np.ndarray, y: np.ndarra
     return wrong / len(X)
 
 
+# The report
+
+
+def steps(journal: Journal) -> list[Record]:
+    """Return a record a set, method and step: means and deviations over the seeds."""
+    found = []
+    for name in SETS:
+        svc = journal.find(set=name, method="SVC")
+        for method in METHODS if svc else ():
+            own = journal.latest("seed", set=name, method=method)
+            for value in sorted({v for r in own for v in r["values"]}):
+                at = [(r, r["values"].index(value)) for r in own if value in r["values"]]
+                shares = [share(r, i, svc) for r, i in at]
+                row = _row(f"{value:g}", at, shares, svc)
+                found.append({"set": name, "method": method, "value": value, **row})
+            if own:
+                found.append({"set": name, "method": method, **_choice(own, svc)})
+    return found
+
+
+def _row(step: str, at: list[tuple[Record, int]], shares: list[float], svc: Record) -> Record:
+    """Return what the table tells of a step of each seed's record."""
+    return {
+        "step": step,
+        "n_seeds": len(at),
+        "ratio": [r["errors"][i] / svc["error"] for r, i in at],
+        "n_rows": [r["n_rows"][i] for r, i in at],
+        "n_support": [r["n_support"][i] for r, i in at],
+        "share": shares,
+    }
+
+
+def share(r: Record, i: int, svc: Record) -> float:
+    """Return the CPU seconds that a step needs, by those of the SVC."""
+    seconds = r["step_cpu_s"]
+    if r["method"] == "CGLQ":
+        # A round needs those before it,
+        return sum(seconds[: i + 1]) / svc["fit_cpu_s"]
+    # and a radius needs what comes before the first one, about.
+    return (seconds[i] + (seconds[0] if i else 0.0)) / svc["fit_cpu_s"]
+
+
+def _choice(own: list[Record], svc: Record) -> Record:
+    picks = [(r, *chosen(r)) for r in own]
+    text = "searched: " + ", ".join(f"{r['values'][i]:g}" for r, _, i in picks)
+    shares = [sum(r["step_cpu_s"][: stop + 1]) / svc["fit_cpu_s"] for r, stop, _ in picks]
+    return _row(text, [(r, i) for r, _, i in picks], shares, svc)
+
+
 def chosen(record: Record) -> tuple[int, int]:
     """Return where the search stops, and the step that it chooses."""
     errors = record["validation_error"]
@@ -151,70 +189,51 @@ def chosen(record: Record) -> tuple[int, int]:
     return stop, int(np.argmin(errors[: stop + 1]))
 
 
-def steps(journal: Journal) -> list[Record]:
-    """Return a record a set, method and step: means and deviations over the seeds."""
-    found = []
-    for name in SETS:
-        svc = journal.find(set=name, method="SVC")
-        for method in METHODS if svc else ():
-            own = [r for r in journal.records if (r["set"], r["method"]) == (name, method)]
-            for value in sorted({v for r in own for v in r["values"]}):
-                at = [(r, r["values"].index(value)) for r in own if value in r["values"]]
-                found.append(_step(name, method, value, at, svc))
+def report(journal: Journal) -> str:
+    lines = [
+        f"{name}: {r['n_rows']:,} rows, {r['n_support']:,} support rows, error "
+        f"{100 * r['error']:.2f} %, {r['fit_cpu_s']:.1f} CPU s."
+        for name in SETS
+        if (r := journal.find(set=name, method="SVC"))
+    ]
+    return (
+        "# SVMs on samples around support rows, beside the SVM of all rows\n\n"
+        f"{journal.machine}; one process, one thread. Means and standard deviations over the "
+        "seeds.\n\n"
+        + table(COLUMNS, steps(journal))
+        + "\nscikit-learn's SVC on all rows: "
+        + " ".join(lines)
+        + " The share of a radius is that of a fit with this radius given, of a round that of all "
+        "rounds up to it; that of a search is of all that it trains. The paper, 10 runs: local "
+        "sampling 1.02 on ijcnn1 (10 % of the time), 1.22 on covtype (28 %, other rows); CGLQ 1.29 "
+        "(5 %) and 1.22 (31 %).\n"
+    )
+
+
+def draw(journal: Journal) -> Figure:
+    """Plot the error ratio against the share of CPU seconds, a panel a set."""
+    found = [r for r in steps(journal) if "value" in r]
+    names = list(dict.fromkeys(r["set"] for r in found))
+    figure, axes = plt.subplots(1, len(names), figsize=(5.5 * len(names), 4), squeeze=False)
+    points: list[tuple[Any, ...]] = []
+    for ax, name in zip(axes[0], names, strict=True):
+        for method, color in zip(METHODS, ("tab:blue", "tab:orange"), strict=True):
+            own = [r for r in found if (r["set"], r["method"]) == (name, method)]
             if own:
-                found.append(_choice(name, method, own, svc))
-    return found
-
-
-def _step(name: str, method: str, value: float, at: list[Any], svc: Record) -> Record:
-    first = [r["step_cpu_s"][0] if i else 0.0 for r, i in at]
-    return {
-        "set": name,
-        "method": method,
-        "step": f"{value:g}",
-        "value": value,
-        "n_seeds": len(at),
-        "ratio": [r["errors"][i] / svc["error"] for r, i in at],
-        "n_rows": [r["n_rows"][i] for r, i in at],
-        "n_support": [r["n_support"][i] for r, i in at],
-        # A round needs those before it; a radius needs what comes before the first one, about.
-        "share": [
-            (sum(r["step_cpu_s"][: i + 1]) if method == "CGLQ" else r["step_cpu_s"][i] + begin)
-            / svc["fit_cpu_s"]
-            for (r, i), begin in zip(at, first, strict=True)
-        ],
-    }
-
-
-def _choice(name: str, method: str, own: list[Record], svc: Record) -> Record:
-    picks = [(r, *chosen(r)) for r in own]
-    return {
-        "set": name,
-        "method": method,
-        "step": "searched: " + ", ".join(f"{r['values'][i]:g}" for r, _, i in picks),
-        "n_seeds": len(own),
-        "ratio": [r["errors"][i] / svc["error"] for r, _, i in picks],
-        "n_rows": [r["n_rows"][i] for r, _, i in picks],
-        "n_support": [r["n_support"][i] for r, _, i in picks],
-        "share": [sum(r["step_cpu_s"][: stop + 1]) / svc["fit_cpu_s"] for r, stop, _ in picks],
-    }
-
-
-def spread(values: list[float], digits: int, scale: float = 1.0) -> str:
-    mean, deviation = np.mean(values) * scale, np.std(values) * scale
-    return f"{mean:,.{digits}f} ± {deviation:,.{digits}f}"
-
-
-COLUMNS: list[Column] = [
-    ("set", lambda r: r["set"]),
-    ("method", lambda r: r["method"]),
-    ("beta or round", lambda r: r["step"]),
-    ("seeds", lambda r: r["n_seeds"]),
-    ("error / SVC's", lambda r: spread(r["ratio"], 3)),
-    ("rows", lambda r: spread(r["n_rows"], 0)),
-    ("support rows", lambda r: spread(r["n_support"], 0)),
-    ("% of SVC's CPU", lambda r: spread(r["share"], 1, 100)),
-]
+                x = [100 * np.mean(r["share"]) for r in own]
+                ratios = [r["ratio"] for r in own]
+                mean, deviation = [np.mean(r) for r in ratios], [np.std(r) for r in ratios]
+                ax.errorbar(x, mean, deviation, color=color, marker="o", ms=4, label=method)
+                points.append((ax, [r["step"] for r in own], x, mean, color))
+        ax.axhline(1.0, color="0.5", lw=0.8)
+        ax.set(title=name, xlabel="% of the CPU seconds of scikit-learn's SVC on all rows")
+        ax.set_ylabel("test error / that of the SVC")
+        ax.legend(title="labels: beta, or round")
+    figure.tight_layout()
+    figure.canvas.draw()
+    for own in points:
+        label(*own)
+    return figure
 
 
 def label(ax: Any, texts: list[str], x: list[float], y: list[float], color: str) -> None:
@@ -230,83 +249,12 @@ def label(ax: Any, texts: list[str], x: list[float], y: list[float], color: str)
             last = at
 
 
-def draw(found: list[Record]) -> None:
-    """Plot the error ratio against the share of CPU seconds, a panel a set."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    names = list(dict.fromkeys(r["set"] for r in found))
-    figure, axes = plt.subplots(1, len(names), figsize=(5.5 * len(names), 4), squeeze=False)
-    points: list[tuple[Any, ...]] = []
-    for ax, name in zip(axes[0], names, strict=True):
-        for method, color in zip(METHODS, ("tab:blue", "tab:orange"), strict=True):
-            own = [r for r in found if (r["set"], r["method"]) == (name, method) and "value" in r]
-            if own:
-                x = [100 * np.mean(r["share"]) for r in own]
-                ratios = [r["ratio"] for r in own]
-                mean, deviation = [np.mean(r) for r in ratios], [np.std(r) for r in ratios]
-                ax.errorbar(x, mean, deviation, color=color, marker="o", ms=4, label=method)
-                points.append((ax, [r["step"] for r in own], x, mean, color))
-        ax.axhline(1.0, color="0.5", lw=0.8)
-        ax.set(title=name, xlabel="% of the CPU seconds of scikit-learn's SVC on all rows")
-        ax.set_ylabel("test error / that of the SVC")
-        ax.legend(title="labels: beta, or round")
-    figure.tight_layout()
-    figure.canvas.draw()
-    for own in points:
-        label(*own)
-    figure.savefig(RESULTS / "sampling.png", dpi=110)
-
-
-def write_results(journal: Journal) -> None:
-    found = steps(journal)
-    known = [(name, journal.find(set=name, method="SVC")) for name in SETS]
-    lines = [
-        f"{name}: {r['n_rows']:,} rows, {r['n_support']:,} support rows, error "
-        f"{100 * r['error']:.2f} %, {r['fit_cpu_s']:.1f} CPU s."
-        for name, r in known
-        if r
-    ]
-    (RESULTS / "sampling.md").write_text(
-        "# SVMs on samples around support rows, beside the SVM of all rows\n\n"
-        f"{machine()}; one process, one thread. Means and standard deviations over the seeds.\n\n"
-        + table(COLUMNS, found)
-        + "\nscikit-learn's SVC on all rows: "
-        + " ".join(lines)
-        + " The share of a radius is that of a fit with this radius given, of a round that of all "
-        "rounds up to it; that of a search is of all that it trains. The paper, 10 runs: local "
-        "sampling 1.02 on ijcnn1 (10 % of the time), 1.22 on covtype (28 %, other rows); CGLQ 1.29 "
-        "(5 %) and 1.22 (31 %).\n"
-    )
-    if found:
-        draw(found)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--draw", action="store_true", help="only write table and plot anew")
-    args = parser.parse_args()
-    journal = Journal(RESULTS / "sampling.jsonl")
-    X = np.random.default_rng(0).random((2000, 2))
-    for make in METHODS.values():
-        make(0.2).fit(X, X[:, 0] > 0.5).predict(X)
-    for name in [] if args.draw else args.sets:
-        data = load(name)
-        with threadpool_limits(1):
-            if journal.find(set=name, method="SVC") is None:
-                print(journal.add({"set": name, "method": "SVC", **whole(name, data)}), flush=True)
-            for seed in range(args.seeds):
-                for method in METHODS:
-                    key = {"set": name, "method": method, "seed": seed}
-                    if journal.find(**key) is None:
-                        print(journal.add({**key, **curve(name, method, seed, data)}), flush=True)
-                write_results(journal)
-    write_results(journal)
-
-
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    keys,
+    measure,
+    report,
+    draw,
+    warm=lambda: [make(0.2) for make in METHODS.values()],
+    settings={"seeds": 10},
+    dpi=110,
+)

@@ -1,25 +1,20 @@
 """What a process pays before its first row: imports, and compilation with and without a cache.
 
 Each line is the best of some fresh processes. "Empty cache" is the first process on a machine;
-"warm" is every later one. Writes ``benchmarks/results/startup.md``.
-
-    python benchmarks/startup.py
+"warm" is every later one.
 """
 
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from measure import Cost, machine, measured
-
+from benchmarks.suite import Experiment, Record, Run, grid, page
+from benchmarks.suite.measure import Cost, measured
 from daskls import VoronoiSVC
 from daskls.datasets import make_noisy28
 
-RESULTS = Path(__file__).parent / "results"
 N_RUNS = 3
-
 IMPORTS = {
     "python": "pass",
     "import daskls": "import daskls",
@@ -35,10 +30,27 @@ WORK = {
         f"from daskls import VoronoiSVC\n{DRAW}VoronoiSVC(200, C=1, gamma=1).fit(X, y).predict(X)"
     ),
 }
+COLUMNS = "a process that runs = f'`{code}`' | kernels on disk = kernels | CPU s = cpu_s:.2f | "
+COLUMNS += "wall s = wall_s:.2f"
+TEXT = f"{{machine}}; best of {N_RUNS}"
 
 
-def run(code: str, model: Path, cache: Path) -> Cost:
-    """Return the cost of one fresh process."""
+def measure(run: Run, code: str, kernels: str) -> Record:
+    """Return what the cheapest process took."""
+    model, caches = run.folder / "model.zarr", [run.folder / "cache"] * N_RUNS
+    if not model.exists():
+        VoronoiSVC(200, C=1, gamma=1, random_state=0).fit(*make_noisy28(400)).save(model)
+    text = {**IMPORTS, **WORK}[code]
+    if kernels == "empty":
+        caches = [run.folder / f"{list(WORK).index(code)}-{i}" for i in range(N_RUNS)]
+    else:
+        fresh(text, model, caches[0])
+    best = min((fresh(text, model, cache) for cache in caches), key=lambda cost: cost.cpu_s)
+    return {"cpu_s": best.cpu_s, "wall_s": best.wall_s}
+
+
+def fresh(code: str, model: Path, cache: Path) -> Cost:
+    """Return the cost of one new process."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
     # A user's interpreter keeps the bytecode of what it imported.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -47,39 +59,13 @@ def run(code: str, model: Path, cache: Path) -> Cost:
     return cost
 
 
-def best(costs: list[Cost]) -> str:
-    """Return CPU and wall seconds of the cheapest process as two columns."""
-    cheapest = min(costs, key=lambda cost: cost.cpu_s)
-    return f"{cheapest.cpu_s:.2f} | {cheapest.wall_s:.2f} |"
-
-
-def rows(model: Path, folder: Path) -> list[str]:
-    """Return the lines of the table."""
-    cache = folder / "cache"
-    lines = []
-    for name, code in IMPORTS.items():
-        run(code, model, cache)
-        lines.append(f"| `{name}` | | {best([run(code, model, cache) for _ in range(N_RUNS)])}")
-        print(lines[-1], flush=True)
-    for name, code in WORK.items():
-        empty = best([run(code, model, folder / f"{len(lines)}-{i}") for i in range(N_RUNS)])
-        run(code, model, cache)
-        warm = best([run(code, model, cache) for _ in range(N_RUNS)])
-        lines += [f"| `{name}` | empty | {empty}", f"| `{name}` | warm | {warm}"]
-        print(*lines[-2:], sep="\n", flush=True)
-    return lines
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "model.zarr"
-        VoronoiSVC(200, C=1, gamma=1, random_state=0).fit(*make_noisy28(400)).save(model)
-        lines = rows(model, Path(folder))
-    header = "| a process that runs | kernels on disk | CPU s | wall s |\n|---|---|---|---|"
-    text = f"# What a process pays before its first row\n\n{machine()}; best of {N_RUNS}\n\n"
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "startup.md").write_text("\n".join([text + header, *lines]) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    grid(code=IMPORTS, kernels=[""]) + grid(code=WORK, kernels=("empty", "warm")),
+    measure,
+    page(
+        "What a process pays before its first row",
+        TEXT,
+        COLUMNS,
+        lambda journal: journal.latest("code", "kernels"),
+    ),
+)

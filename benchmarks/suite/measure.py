@@ -1,18 +1,23 @@
-"""What a run cost: CPU seconds and peak memory of this process and all its children."""
+"""What work costs: CPU seconds, wall seconds and peak memory; and on which machine."""
 
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
 
+import numpy as np
 import psutil
 
+from benchmarks.suite.journal import Record
 from daskls.cli.memory import PeakMemory
 
 MIB = 1 << 20
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -23,12 +28,6 @@ class Cost:
     cpu_s: float = 0.0
     peak_nbytes: int = 0
     baseline_nbytes: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"wall {self.wall_s:.1f} s, CPU {self.cpu_s:.1f} s, peak {self.peak_nbytes / MIB:.0f} "
-            f"MiB (before: {self.baseline_nbytes / MIB:.0f} MiB)"
-        )
 
 
 def cpu_seconds() -> float:
@@ -58,6 +57,39 @@ def measured() -> Iterator[Cost]:
     # Reading the processes' maps takes 8 % of a core, which is none of the work's.
     cost.cpu_s -= memory.sampling_cpu_s
     cost.peak_nbytes, cost.baseline_nbytes = memory.peak_nbytes, memory.start_nbytes
+
+
+def fit_predict(model: Any, train: Path, X: Any, peak_of_fit: bool = False) -> tuple[Any, Record]:
+    """Fit the rows of a folder and predict; return labels and what both cost.
+
+    The peak is that of both, or that of the fit alone, as ``peak_of_fit`` says.
+    """
+    with measured() as fit:
+        model.fit(train)
+    with measured() as predict:
+        found = model.predict(X)
+        found = found if isinstance(found, np.ndarray) else found.compute()
+    peak = fit.peak_nbytes if peak_of_fit else max(fit.peak_nbytes, predict.peak_nbytes)
+    return found, {
+        "fit_cpu_s": fit.cpu_s,
+        "fit_wall_s": fit.wall_s,
+        "predict_cpu_s": predict.cpu_s,
+        "peak_mib": peak / MIB,
+        "predict_peak_mib": predict.peak_nbytes / MIB,
+        "before_mib": fit.baseline_nbytes / MIB,
+    }
+
+
+def cpu_of(work: Callable[[], Result]) -> tuple[Result, float]:
+    """Return what a piece of work of this process returns, and its CPU seconds."""
+    started = time.process_time()
+    result = work()
+    return result, time.process_time() - started
+
+
+def nbytes_of(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def machine() -> str:

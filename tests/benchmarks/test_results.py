@@ -1,0 +1,42 @@
+"""Results in the repository are what their journals say, byte for byte."""
+
+import shutil
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from PIL import Image
+
+from benchmarks.suite import runner
+from benchmarks.suite.experiment import find
+
+RESULTS = Path(runner.RESULTS)
+JOURNALS = sorted(path.stem for path in RESULTS.glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+def test_tables_are_those_of_the_journal(name, tmp_path):
+    journal = runner.Journal(copied(name, tmp_path))
+    assert find(name).report(journal) == (RESULTS / f"{name}.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["chunks", pytest.param("methods", marks=pytest.mark.slow)])
+def test_figures_are_those_of_the_journal(name, tmp_path):
+    with Image.open(RESULTS / f"{name}.png") as figure:
+        drawn_with = figure.info["Software"]
+    if f"version{mpl.__version__}," not in drawn_with:
+        pytest.skip(f"drawn with {drawn_with}")
+    copied(name, tmp_path)
+    runner.main([name, "--report", "--results", str(tmp_path)])
+    assert (tmp_path / f"{name}.png").read_bytes() == (RESULTS / f"{name}.png").read_bytes()
+
+
+def test_without_a_journal_old_results_are_kept(tmp_path, capsys):
+    (tmp_path / "learning_rate.md").write_text("measured long ago\n")
+    runner.main(["learning_rate", "--report", "--results", str(tmp_path)])
+    assert "no journal" in capsys.readouterr().out
+    assert (tmp_path / "learning_rate.md").read_text() == "measured long ago\n"
+
+
+def copied(name, folder):
+    return Path(shutil.copy(RESULTS / f"{name}.jsonl", folder))
