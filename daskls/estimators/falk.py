@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
+from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
@@ -29,6 +30,7 @@ PERCENTILES = (1, 10, 50, 90)
 Candidates = float | Sequence[float] | None
 
 
+@share_docs()
 class FalkSVC(NeighborhoodClassifier):
     """FaLK-SVM: an SVM on the neighborhood of each of a few centers that cover all rows.
 
@@ -56,7 +58,7 @@ class FalkSVC(NeighborhoodClassifier):
         ``cv`` times as many neighborhoods for each k, all candidates on each: slow, but for k
         reliable. "each": C and the width are chosen so in every neighborhood.
     n_centers : int, >= 1, default 3. Of "k_centers".
-    kernel : "rbf", "linear" or "poly", default "rbf"
+    {kernel}
         ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``. For "poly" rows are
         near each other in the kernel's feature space, and every search reads all rows.
     C : float, sequence of float, or None
@@ -65,31 +67,21 @@ class FalkSVC(NeighborhoodClassifier):
         None: with a selection and "rbf", 1 / q^2 with q a percentile of the distances within each
         neighborhood; else scikit-learn's "scale", 1 / (d x variance of the sampled rows).
         The papers' width sigma is 1 / sqrt(2 gamma) or 1 / sqrt(gamma), by program.
-    degree : int, >= 1, default 3. Of "poly".
-    coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.
+    {degree, coef0}
     percentiles : sequence of float in [0, 100], default (1, 10, 50, 90)
         Candidates of the width where gamma is None and there is a selection.
     n_selected : int, >= 1, default 10. Neighborhoods that "local" looks at.
     cv : int, >= 2, default 5. Folds of a selection.
-    tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.
-    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
-    store : path or None
-        Where the rows and the model go; all workers must see it. A fit that was stopped goes on
-        when called again with the same store. None: a temporary folder.
-    client : distributed Client or None. None: the current Dask scheduler, whatever it is.
-    random_state : int, RandomState or None. Same seed, same model, bit for bit.
-    verbose : int. Above 0, progress is printed.
+    {k_tol, class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. Centers.
     selected_ : dict or None. What "local" or "grid" chose: n_neighbors, C, gamma, percentile, and
         the error of every candidate as nested lists (k, width from large to small, C).
     cover_ : dict. Rounds in which the centers were decided, and rows searched for it.
-    stage_s_ : dict. Seconds of each stage that `fit` ran.
+    {stage_s_}
     fit_report_ : record array (n_cells_,). One row a center; ``n_read`` counts the leaves that its
         search read.
 

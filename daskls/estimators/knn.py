@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.utils._param_validation import StrOptions
 
 from daskls.errors import ParameterError
+from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
@@ -41,6 +42,7 @@ def check_single(spec: SolverSpec) -> SolverSpec:
     return spec
 
 
+@share_docs()
 class KNNSVC(NeighborhoodClassifier):
     """kNNSVM: an SVM on the nearest training rows of every query, trained when it is asked.
 
@@ -50,23 +52,15 @@ class KNNSVC(NeighborhoodClassifier):
     Parameters
     ----------
     n_neighbors : int, default 100. k; at most all rows there are: then it is the usual SVM.
-    kernel : "rbf", "linear" or "poly", default "rbf"
+    {kernel}
         For "poly" rows are near each other in the kernel's feature space.
-    C : float or None. Box bound of a row of weight 1; None: 1.
-    gamma : float or None. None: scikit-learn's "scale", of the sampled rows.
-    degree : int, >= 1, default 3. Of "poly".
-    coef0 : float, >= 0, default 0. Of "poly".
-    tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.
-    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
-    store, client, random_state, verbose : as for `FalkSVC`
+    {C, gamma, degree, coef0, k_tol, class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 0: nothing is trained beforehand.
-    stage_s_ : dict. Seconds of each stage that `fit` ran.
+    {stage_s_}
 
     References
     ----------
@@ -126,26 +120,23 @@ class KNNSVC(NeighborhoodClassifier):
         return KNNSVM(n_neighbors=(one_count(self),))
 
 
+@share_docs()
 class KernelKNNClassifier(NeighborhoodClassifier):
     """FkNN: the majority of the k nearest rows, near in the kernel's feature space.
 
     Parameters
     ----------
     n_neighbors : int, default 5. At most all rows there are. Equal votes go to the first class.
-    kernel : "rbf", "linear" or "poly", default "rbf"
+    {kernel}
         "rbf" and "linear" order rows as the Euclidean distance does.
     gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
-    degree : int, >= 1, default 3. Of "poly".
-    coef0 : float, >= 0, default 0. Of "poly".
-    store, client, random_state, verbose : as for `FalkSVC`
+    {degree, coef0, store, client, random_state, verbose}
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 0: nothing is trained.
-    stage_s_ : dict. Seconds of each stage that `fit` ran.
+    {stage_s_}
 
     References
     ----------

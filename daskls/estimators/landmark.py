@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
+from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
 from daskls.methods.landmarks.method import L3
 from daskls.records import FloatArray, SolverSpec
@@ -19,6 +20,7 @@ from daskls.store.layout import Root
 __all__ = ["LandmarkSVC"]
 
 
+@share_docs()
 class LandmarkSVC(LocalClassifier):
     """L3-SVMs: a linear SVM a cluster, on landmarks that all share, with one common bias.
 
@@ -54,19 +56,11 @@ class LandmarkSVC(LocalClassifier):
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
         The joint problem is solved to a duality gap of tol x the sum of C x weight.
-    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
-    store : path or None
-        Where the exchange and the model go; all workers must see it. A fit that was stopped goes
-        on when called again with the same store. None: a temporary folder.
-    client : distributed Client or None. None: the current Dask scheduler, whatever it is.
-    random_state : int, RandomState or None. Same seed, same model, bit for bit.
-    verbose : int. Above 0, progress is printed.
+    {class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. Clusters.
     cluster_centers_ : float64 array (n_cells_, d)
     center_ : float64 array (d,). The mean m of the sampled rows.

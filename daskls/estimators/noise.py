@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import DataError
 from daskls.estimators.base import SharesClient
 from daskls.estimators.columns import check_names, keep_names
+from daskls.estimators.docs import share_docs
 from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input, is_in_memory
 from daskls.estimators.knn import KNNSVC
@@ -187,6 +188,7 @@ class NoiseFilter(SharesClient):
         return open_dataset(target)
 
 
+@share_docs()
 class FalkNoiseFilter(NoiseFilter):
     """FaLKNR: a row is noise where FaLK-SVM, trained on all rows, gives it another label.
 
@@ -202,9 +204,7 @@ class FalkNoiseFilter(NoiseFilter):
     ----------
     keep_ : bool array (n,). Which rows to keep; lazy where X was.
     model_ : FalkSVC
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -272,6 +272,7 @@ class FalkNoiseFilter(NoiseFilter):
         return FalkSVC(**self.get_params(deep=False))
 
 
+@share_docs()
 class KNNSVMNoiseFilter(NoiseFilter):
     """FkNNSVM-nr: a row is noise where the SVM of its neighbors, itself left out, doubts its label.
 
@@ -290,9 +291,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         the neighbors are unanimous.
     keep_ : bool array (n,). Which rows to keep.
     model_ : KNNSVC
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
 
     References
     ----------

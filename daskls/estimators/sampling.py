@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
+from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import COMMON_CONSTRAINTS, SVM_CONSTRAINTS, svm_spec
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.records import SolverSpec
@@ -88,6 +89,7 @@ class SampledClassifier(LocalClassifier):
         return self._reader.summary
 
 
+@share_docs()
 class LocalSamplingSVC(SampledClassifier):
     """Local sampling: one SVM on support rows of small subsamples and rows drawn around them.
 
@@ -110,27 +112,18 @@ class LocalSamplingSVC(SampledClassifier):
         None: 0.1, 0.2 and so on, until two in a row have no smaller validation error than the best
         before; up to 2. (The paper stops at the first such.) Where a larger radius adds no row,
         the next one is tried.
-    kernel : "rbf", "linear" or "poly", default "rbf"
-    C : float or None. Box bound of a row of weight 1; None: 1.
-    gamma : float or None. None: scikit-learn's "scale", of the sampled rows.
-    degree : int, >= 1, default 3. Of "poly".
-    coef0 : float, >= 0, default 0. Of "poly".
-    tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.
-    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
-    store, client, random_state, verbose : as for `FalkSVC`
+    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 1: one model answers everywhere.
     radius_scale_ : float. The beta of the smallest validation error, the smallest of equal ones.
     n_initial_support_ : int. Support rows of all subsamples.
     path_ : record array. ``radius_scale``, ``n_rows`` of the sample, ``n_support``,
         ``validation_error`` and ``seconds`` of the training of each model that was tried.
     fit_report_ : record array of one row
-    stage_s_ : dict. Seconds of each stage that `fit` ran.
+    {stage_s_}
 
     Notes
     -----
@@ -227,6 +220,7 @@ class LocalSamplingSVC(SampledClassifier):
         return float(self._summary["best"])
 
 
+@share_docs()
 class NeighborSamplingSVC(SampledClassifier):
     """Procedure CGLQ: one SVM on the support rows of a subsample and their nearest rows.
 
@@ -240,27 +234,18 @@ class NeighborSamplingSVC(SampledClassifier):
         The part of all rows in the first subsample, and in that which each round adds. None: as
         for `LocalSamplingSVC`.
     n_neighbors : int, >= 1, default 5. Nearest rows of each support row that a round adds.
-    kernel : "rbf", "linear" or "poly", default "rbf"
-    C : float or None. Box bound of a row of weight 1; None: 1.
-    gamma : float or None. None: scikit-learn's "scale", of the sampled rows.
-    degree : int, >= 1, default 3. Of "poly".
-    coef0 : float, >= 0, default 0. Of "poly".
-    tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.
-    class_weight : dict, "balanced" or None. Multiplies sample_weight by class.
-    store, client, random_state, verbose : as for `FalkSVC`
+    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 1: one model answers everywhere.
     n_initial_support_ : int. Support rows of the first subsample.
     path_ : record array. ``round`` (0: the subsample alone), ``n_rows`` of the sample,
         ``n_support``, ``validation_error`` and ``seconds`` of the training of each model. The one
         of the smallest validation error, the first of equal ones, answers.
     fit_report_ : record array of one row
-    stage_s_ : dict. Seconds of each stage that `fit` ran.
+    {stage_s_}
 
     Notes
     -----
