@@ -58,6 +58,7 @@ class SolverSpec:
     ``C`` and ``gamma`` are candidate values, or None for the method's own grid. ``search`` says
     whether all combinations are trained, or from coarse to fine. ``clipped_gap`` says which
     duality gap ``tol`` is for: that of decision values clipped to [-1, 1], or the plain one.
+    ``loss`` names the local solver in `daskls.solvers.registry`.
     """
 
     kernel: KernelName = "rbf"
@@ -71,6 +72,7 @@ class SolverSpec:
     search: Literal["refine", "full"] = "refine"
     fit_intercept: bool = False
     clipped_gap: bool = True
+    loss: str = "hinge"
 
     @property
     def n_costs(self) -> int:

@@ -304,7 +304,7 @@ SPIED = {
     "regroup": ("daskls.run.regroup", "assign_block", "block"),
     "train": ("daskls.methods.cells.train", "fit_bundle", "bundle"),
     "rows written": ("daskls.store.exchange:Exchange", "write_block", "written block"),
-    "cell": ("daskls.methods.cells.train", "fit_cell", "cell"),
+    "cell": ("daskls.solvers.cell:CellSolver", "fit_cell", "cell"),
     "bundle written": ("daskls.methods.cells.train", "write_bundle", "written bundle"),
     "leaves written": ("daskls.run.gather", "write_leaves", "written bundle"),
     "centers written": ("daskls.methods.neighborhoods.train", "write_bundle", "written bundle"),
@@ -326,7 +326,7 @@ def call_name(kind, args, kwargs):
     if kind == "bundle":
         return f"{args[0].first_leaf:06d}-{args[0].last_leaf:06d}"
     if kind == "cell":
-        return f"{args[4].leaf}-{args[4].cell}"
+        return f"{args[1].report.leaf}-{args[1].report.cell}"
     if kind == "search":
         return len(args[0])
     if kind == "round":

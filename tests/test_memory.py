@@ -1,16 +1,15 @@
 import numpy as np
 import pytest
+from cells import fit_cell
 from peaks import SLACK, peak_of
 
-from daskls import memory
-from daskls.kernels import gram, route
-from daskls.memory import TaskSizes, assign_nbytes, cell_nbytes, leaf_nbytes, model_nbytes
+from daskls.kernels import gram
+from daskls.memory import TaskSizes, assign_nbytes
 from daskls.methods import average
 from daskls.partition.grow import grow_tree
+from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
 from daskls.records import CellReport, Forest, SolverSpec
 from daskls.run import regroup
-from daskls.solvers import pairs
-from daskls.solvers.cell import fit_cell
 from daskls.store.exchange import Exchange
 
 # A projection may exceed the measured peak by this factor, and must never be below it.
@@ -127,9 +126,6 @@ def test_a_block_is_held_twice_and_routed_by_tiles():
     assert assign_nbytes(sizes, 10**6) == 2 * 10**6 * row + 4096 * 7 * 8
 
 
-def test_the_plan_counts_tiles_and_slabs_as_they_are():
-    assert memory.ROUTE_ROWS == route.TILE_ROWS
-    assert memory.GEMM_ROWS == gram.TILE_ROWS
-    assert memory.BLOCKS_SHARE == pairs.BLOCKS_SHARE
-    # A slab that is not of whole tiles pads its last product for nothing.
+def test_slabs_are_of_whole_tiles():
+    # One that is not pads its last product for nothing.
     assert average.SLAB_ROWS % gram.TILE_ROWS == average.LEAST_SLAB_ROWS % gram.TILE_ROWS == 0

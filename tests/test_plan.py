@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from daskls.errors import MemoryPlanError, ParameterError
-from daskls.memory import TaskSizes, assign_nbytes, group_nbytes, leaf_nbytes, model_nbytes
+from daskls.memory import TaskSizes, assign_nbytes
 from daskls.methods.cells.plan import check_cells
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
@@ -16,6 +16,9 @@ from daskls.plan import (
     Extent,
     Resources,
     check_sample,
+    group_nbytes,
+    leaf_nbytes,
+    model_nbytes,
     plan_bundles,
     plan_sample,
 )

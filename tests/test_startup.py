@@ -39,11 +39,12 @@ TRAINERS = {
     "daskls.kernels.hinge",
     "daskls.partition.grow",
     "daskls.solvers.cell",
-    "daskls.solvers.large",
-    "daskls.solvers.neighborhood",
+    "daskls.solvers.hinge.large",
+    "daskls.solvers.hinge.neighborhood",
+    "daskls.solvers.hinge.solver",
+    "daskls.solvers.hinge.width",
     "daskls.solvers.pairs",
     "daskls.solvers.search",
-    "daskls.solvers.width",
 }
 
 LOAD_AND_PREDICT = """

@@ -232,11 +232,13 @@ class FitCell:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> None:
         from daskls.records import CellReport, SolverSpec
-        from daskls.solvers.cell import fit_cell
+        from daskls.solvers.base import CellRows
+        from daskls.solvers.registry import find_solver
 
         self.classes, codes = np.unique(y, return_inverse=True)
         report = CellReport(0, 0, len(X), 0, 0.0)
-        self.model = fit_cell(X, codes, np.ones(len(X)), SolverSpec(search="full"), report, (0,))
+        cell = CellRows(X, codes, np.ones(len(X)), report, (0,))
+        self.model = next(find_solver("hinge").fit([cell], SolverSpec(search="full")))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         from daskls.solvers.evaluate import cell_scores

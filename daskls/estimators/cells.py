@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates
 from daskls.records import SolverSpec
+from daskls.solvers.registry import SOLVERS
 
 __all__ = ["Candidates", "CellClassifier"]
 
@@ -21,6 +22,7 @@ class CellClassifier(LocalClassifier):
     """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "loss": [StrOptions(set(SOLVERS))],
         "kernel": [StrOptions({"rbf", "linear", "poly"})],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
@@ -77,6 +79,7 @@ class CellClassifier(LocalClassifier):
         """Return what each cell is trained with."""
         params = self.get_params(deep=False)
         return SolverSpec(
+            loss=params["loss"],
             kernel=params["kernel"],
             C=candidates("C", params["C"]),
             gamma=candidates("gamma", params["gamma"]),

@@ -15,7 +15,7 @@ __all__ = ["RandomChunkSVC"]
 class RandomChunkSVC(CellClassifier):
     """SVMs on random chunks of the rows, averaged: the baseline of spatial decomposition.
 
-    Rows are dealt at random to chunks of at most ``chunk_size`` rows. In each, a hinge-loss SVM is
+    Rows are dealt at random to chunks of at most ``chunk_size`` rows. In each, an SVM is
     selected from a grid of C and gamma by cross-validation. A row is answered by the mean of all
     chunks' decision functions, clipped to [-1, 1], so that prediction costs a kernel value for
     every support row of the model. Accuracy grows with the size of the chunks, hardly with their
@@ -26,6 +26,8 @@ class RandomChunkSVC(CellClassifier):
     chunk_size : int, >= 2, default 2000
         Rows of a chunk at the most; chunks differ by one row. Training costs about rows x
         chunk_size.
+    loss : str, default "hinge"
+        The loss of the local solvers; so far "hinge" alone.
     kernel : "rbf", "linear" or "poly", default "rbf"
         ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``; for the last two, x
         and z are taken relative to the mean of the chunk's rows.
@@ -107,6 +109,7 @@ class RandomChunkSVC(CellClassifier):
         self,
         chunk_size: int = 2000,
         *,
+        loss: str = "hinge",
         kernel: Literal["rbf", "linear", "poly"] = "rbf",
         C: Candidates = None,
         gamma: Candidates = None,
@@ -124,6 +127,7 @@ class RandomChunkSVC(CellClassifier):
         verbose: int = 0,
     ) -> None:
         self.chunk_size = chunk_size
+        self.loss = loss
         self.kernel = kernel
         self.C = C
         self.gamma = gamma

@@ -15,7 +15,7 @@ __all__ = ["VoronoiSVC"]
 class VoronoiSVC(CellClassifier):
     """Local SVMs on a spatial partition: every cell its own cross-validated SVM.
 
-    Space is cut into cells of at most ``cell_size`` training rows. In each, a hinge-loss SVM is
+    Space is cut into cells of at most ``cell_size`` training rows. In each, an SVM is
     selected from a grid of C and gamma by cross-validation. A row is answered by the cell it lies
     in. Time grows linearly with the number of rows, memory does not grow.
 
@@ -24,6 +24,8 @@ class VoronoiSVC(CellClassifier):
     cell_size : int, >= 2, default 2000
         Rows of a cell at the most. Training costs about rows x cell_size; larger cells are often
         more accurate.
+    loss : str, default "hinge"
+        The loss of the local solvers; so far "hinge" alone.
     kernel : "rbf", "linear" or "poly", default "rbf"
         ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``; for the last two, x
         and z are taken relative to the mean of the cell's rows.
@@ -116,6 +118,7 @@ class VoronoiSVC(CellClassifier):
         self,
         cell_size: int = 2000,
         *,
+        loss: str = "hinge",
         kernel: Literal["rbf", "linear", "poly"] = "rbf",
         C: Candidates = None,
         gamma: Candidates = None,
@@ -134,6 +137,7 @@ class VoronoiSVC(CellClassifier):
         verbose: int = 0,
     ) -> None:
         self.cell_size = cell_size
+        self.loss = loss
         self.kernel = kernel
         self.C = C
         self.gamma = gamma

@@ -14,6 +14,7 @@ from daskls.plan.bundles import (
     plan_bundles,
     plan_sample,
 )
+from daskls.plan.leaves import cell_nbytes, group_nbytes, leaf_nbytes, model_nbytes
 from daskls.plan.limits import (
     check_block,
     check_gather,
@@ -29,12 +30,16 @@ __all__ = [
     "Resources",
     "SamplePlan",
     "bundle_cost",
+    "cell_nbytes",
     "check_block",
     "check_gather",
     "check_sample",
     "check_usable",
+    "group_nbytes",
     "group_open",
+    "leaf_nbytes",
     "mib",
+    "model_nbytes",
     "plan_bundles",
     "plan_sample",
     "usable_nbytes",

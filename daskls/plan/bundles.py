@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from daskls.memory import TaskSizes, leaf_nbytes, model_nbytes
+from daskls.memory import TaskSizes
+from daskls.plan.leaves import leaf_nbytes, model_nbytes
 from daskls.records import Bundle
 
 __all__ = [

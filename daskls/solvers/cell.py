@@ -1,53 +1,119 @@
-"""Train the model of one cell."""
+"""A solver that selects C and gamma by cross-validation in each cell: what its losses share.
 
+A loss says how lines of solves are solved (`Width`) and how one pair of classes is trained on all
+rows; grid, folds, search, average and layout are the same for all.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import ClassVar
 
-from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+import numpy as np
+
+from daskls.records import FloatArray, LocalModel, SolverSpec
+from daskls.solvers.base import CellRows, LocalSolver, Sizes
+from daskls.solvers.data import CellData, Choice, Counts
 from daskls.solvers.folds import deal_folds
-from daskls.solvers.grid import resolve_grid
-from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import refit_cell, search_grid
+from daskls.solvers.grid import Grid, resolve_grid
+from daskls.solvers.pairs import Pairs, pairs_nbytes
+from daskls.solvers.rows import LocalRows, rows_nbytes
+from daskls.solvers.search import Search, search_nbytes
+from daskls.solvers.width import Width, write_kernel
 
-__all__ = ["fit_cell"]
+__all__ = ["CellSolver"]
 
 
-def fit_cell(
-    X: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
-    spec: SolverSpec,
-    report: CellReport,
-    seed: tuple[int, ...],
-) -> LocalModel:
-    """Select C and gamma by cross-validation in one cell and train its model.
+class CellSolver(LocalSolver):
+    """Cross-validated SVMs of one loss, one cell in memory at a time.
 
-    Parameters
+    Attributes
     ----------
-    X : real array, shape (m, d). The cell's rows, by increasing global row number.
-    codes : int array, shape (m,). Class codes, of any subset of the classes.
-    weights : float array, shape (m,), > 0. Multiply C; validation errors are weighted by them.
-    spec : SolverSpec
-    report : CellReport. Carries the cell's and the leaf's number; the rest is filled in.
-    seed : tuple of int. Names the cell among all cells of all fits.
-
-    Returns
-    -------
-    model : LocalModel. A constant where only one class is present, or all rows are equal.
-
-    Notes
-    -----
-    A cell of fewer rows than folds is dealt as many folds as it has rows.
-
-    Peak memory: 2 float32 matrices of m x m, for more than two classes as many again.
+    width : class of the lines of solves
     """
-    spec = replace(spec, cv=min(spec.cv, len(X)))
-    own = LocalRows.of(X, codes, weights, spec)
-    report = own.described(report)
-    if len(own.classes) == 1 or own.radius == 0.0:
-        return own.constant(report)
-    order, cell = own.data(deal_folds(own.present, spec.cv, seed))
-    grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
-    choice = search_grid(cell, spec, grid)
-    if spec.refit == "cell":
-        choice = refit_cell(cell, choice, spec, grid)
-    return own.model(choice, order, cell, report)
+
+    width: ClassVar[type[Width]]
+
+    @abstractmethod
+    def solve_all(
+        self,
+        K: FloatArray,
+        signs: FloatArray,
+        weights: FloatArray,
+        start: FloatArray,
+        cost: float,
+        spec: SolverSpec,
+    ) -> tuple[FloatArray, float, Counts]:
+        """Train one pair of classes on all of its rows, to what is kept.
+
+        Parameters
+        ----------
+        K : float32 array, shape (m, m), C-contiguous. Kernel values of the pair's rows.
+        signs : float32 array, shape (m,). -1 for the pair's first class, +1 for its second.
+        weights : float32 array, shape (m,), > 0. Multiply C.
+        start : float32 array, shape (m,). Betas to start from.
+        cost : float. C.
+        spec : SolverSpec
+
+        Returns
+        -------
+        beta : float32 array, shape (m,)
+        offset : float. 0 without one.
+        counts : Counts
+        """
+
+    def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
+        """Select C and gamma by cross-validation in each cell and train its model.
+
+        Yields
+        ------
+        model : LocalModel. A constant where only one class is present, or all rows are equal.
+
+        Notes
+        -----
+        A cell of fewer rows than folds is dealt as many folds as it has rows.
+        """
+        for cell in cells:
+            yield self.fit_cell(cell, replace(spec, cv=min(spec.cv, len(cell.X))))
+
+    def fit_cell(self, rows: CellRows, spec: SolverSpec) -> LocalModel:
+        """Train the model of one cell, which has a row for each fold at the least."""
+        own = LocalRows.of(rows.X, rows.codes, rows.weights, spec)
+        report = own.described(rows.report)
+        if len(own.classes) == 1 or own.radius == 0.0:
+            return own.constant(report)
+        order, cell = own.data(deal_folds(own.present, spec.cv, rows.seed))
+        grid = own.in_units(resolve_grid(spec, own.radius, *rows.X.shape))
+        # With ``refit="folds"`` the mean of the chosen fold models is what is kept.
+        choice = self.search(cell, spec, grid).choose(finish=spec.refit == "folds")
+        if spec.refit == "cell":
+            choice = self.refit(cell, choice, spec, grid)
+        return own.model(choice, order, cell, report)
+
+    def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> Search:
+        """Return the search of a cell's grid, not yet run."""
+        return Search(cell, spec, grid, self.width)
+
+    def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
+        """Replace the mean of the fold models by one model of all rows, at the same lambda."""
+        K = np.empty_like(cell.base)
+        write_kernel(cell.base, choice.kernel, K)
+        pairs = Pairs.of(cell, 0)
+        cost = choice.C * grid.refit_scale
+        starts = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)
+        betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
+        counts.add(choice.counts)
+        for p, (_, _, rows, signs) in enumerate(cell.pairs()):
+            own = K if len(pairs) == 1 else K[np.ix_(rows, rows)]
+            at = pairs.slice_of(p)
+            betas[at], offsets[p], found = self.solve_all(
+                own, signs, cell.weights[rows], starts[at], cost, spec
+            )
+            counts.add(found)
+        coef = pairs.coefficients(betas[None])[0]
+        return replace(choice, C=cost, coef=coef, intercepts=offsets, counts=counts)
+
+    def nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that training a cell of so many rows adds to a task."""
+        parts = (rows_nbytes, pairs_nbytes, search_nbytes, self.width.nbytes)
+        return sum(part(sizes, n_rows) for part in parts)

@@ -11,13 +11,16 @@ import numpy as np
 from daskls.kernels.products import multiply_rows
 from daskls.kernels.votes import winners_of
 from daskls.records import FloatArray, IntArray
+from daskls.solvers.base import Sizes
 from daskls.solvers.data import CellData
 
-__all__ = ["BLOCKS_SHARE", "Pairs"]
+__all__ = ["BLOCKS_SHARE", "Pairs", "pairs_nbytes"]
 
 # The gathered matrices of pairs hold so many values, in units of the cell's own matrix, unless a
 # single one holds more. All pairs of classes of equal size need two together.
 BLOCKS_SHARE = 3
+# What a row of a pair holds: its number, its place among coefficients, its sign, its bound.
+PAIR_ROW_NBYTES = 2 * 8 + 2 * 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,3 +145,9 @@ class Pairs:
         multiply_rows(own, betas, values)
         values += offsets
         return values
+
+
+def pairs_nbytes(sizes: Sizes, n_rows: int) -> int:
+    """Return the bytes of the pairs of a cell of so many rows, each in k - 1 of them."""
+    # Once pair by pair, and once laid end to end.
+    return 2 * (sizes.n_classes - 1) * n_rows * PAIR_ROW_NBYTES

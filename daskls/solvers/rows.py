@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskls.kernels.gram import base_matrix, centered, squared_norms
+from daskls.kernels.gram import TILE_ROWS, base_matrix, centered, squared_norms
 from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.solvers.base import ROW_TEMPORARIES, Sizes
 from daskls.solvers.data import CellData, Choice
 from daskls.solvers.grid import Grid
 
-__all__ = ["LocalRows"]
+__all__ = ["LocalRows", "rows_nbytes"]
+
+F4, F8 = 4, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,3 +165,11 @@ class LocalRows:
             kernel=kernel,
             report=self._timed(report),
         )
+
+
+def rows_nbytes(sizes: Sizes, n_rows: int) -> int:
+    """Return the bytes of `LocalRows` and their `data`: copies, and what kernels are made of."""
+    m, d = n_rows, sizes.n_features
+    copies = m * d * (3 * F8 + 2 * F4) + m * ROW_TEMPORARIES
+    panel = TILE_ROWS * (2 * m + d) * F8
+    return copies + panel + m * m * F4

@@ -7,22 +7,23 @@ these folds leaves. The chosen combination's fold models are brought to the plai
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from daskls.records import FloatArray, SolverSpec
-from daskls.solvers.data import CellData, Choice, Counts, kernel_of
+from daskls.solvers.base import Sizes
+from daskls.solvers.data import CellData, Choice, kernel_of
 from daskls.solvers.doubt import is_beaten
-from daskls.solvers.finish import finish_folds
 from daskls.solvers.grid import Grid
 from daskls.solvers.pairs import Pairs
 from daskls.solvers.places import NO_PASS, Place, near_places, places_of
-from daskls.solvers.problem import Problem
 from daskls.solvers.sums import total
-from daskls.solvers.width import Line, Seeds, Width, write_kernel
+from daskls.solvers.width import Line, Seeds, Width
 
-__all__ = ["Search", "refit_cell", "search_grid"]
+__all__ = ["Search", "search_nbytes"]
+
+F4, F8 = 4, 8
 
 # The coarse pass solves to so many times the tolerance: errors hardly change by it.
 LOOSE = 10.0
@@ -51,16 +52,24 @@ class Trained:
 
 
 class Search:
-    """The state of one cell's grid search."""
+    """The state of one cell's grid search.
 
-    def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid) -> None:
+    Parameters
+    ----------
+    cell : CellData
+    spec : SolverSpec. ``search`` says which combinations; see the module.
+    grid : Grid
+    width : class of the lines of solves: the loss
+    """
+
+    def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid, width: type[Width]) -> None:
         self.cell, self.spec, self.grid = cell, spec, grid
         self.fold_ptr = cell.fold_ptr(np.arange(len(cell.codes)), spec.cv)
         # A fold without rows is trained by nobody.
         self.folds = [f for f in range(spec.cv) if self.fold_ptr[f] < self.fold_ptr[f + 1]]
         self.weights = cell.weights.astype(np.float64)
         self.pairs = Pairs.of(cell, spec.cv)
-        self.width = Width(self.pairs, spec, self.folds)
+        self.width = width(self.pairs, spec, self.folds)
         self.best: Trained | None = None
         self.seeds = Seeds(np.zeros((len(self.folds), len(self.pairs.rows)), np.float32), 0.0)
         self.tried: set[tuple[int, int]] = set()
@@ -191,17 +200,10 @@ class Search:
 
     def _finish(self, best: Trained, betas: FloatArray, offsets: FloatArray) -> None:
         """Bring the fold models of one combination to the plain gap, in place."""
-        cell, gamma = self.cell, self.grid.gammas[best.gamma]
+        gamma = self.grid.gammas[best.gamma]
         kernel, cost = kernel_of(self.spec, gamma), self.grid.costs[best.cost]
         self.width.move(gamma, self.seeds)
-        for p, (_, _, rows, signs) in enumerate(cell.pairs()):
-            fold_ptr, K = self.pairs.fold_ptr[p], self.width.matrix_of(p)
-            problem = Problem(K, signs, cell.weights[rows], fold_ptr, self.spec)
-            own = self.pairs.slice_of(p)
-            betas[:, own], offsets[:, p] = finish_folds(
-                problem, cell.rows[rows], kernel, cost, self.folds, betas[:, own], offsets[:, p]
-            )
-            self.width.counts.add(problem.counts)
+        self.width.finish(kernel, cost, betas, offsets)
 
     def _edge(self, g: int, i: int) -> str:
         """Name the axes of the grid on whose first or last value the choice lies."""
@@ -209,41 +211,24 @@ class Search:
         return " ".join(name for name, (at, n) in places.items() if n > 1 and at in (0, n - 1))
 
 
-def search_grid(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
-    """Train combinations on the folds; select by the weight of held-out rows decided wrongly.
-
-    Parameters
-    ----------
-    cell : CellData
-    spec : SolverSpec. ``search`` says which combinations; see the module.
-    grid : Grid
-
-    Returns
-    -------
-    choice : Choice. ``coef`` (k - 1, m) is the mean of the selected combination's fold models. With
-        ``refit="folds"`` these are trained to the plain gap.
-    """
-    return Search(cell, spec, grid).choose(finish=spec.refit == "folds")
+def search_nbytes(sizes: Sizes, n_rows: int) -> int:
+    """Return the bytes of a search: solutions of all pairs of classes, and the pairs' votes."""
+    spec, m, k = sizes.spec, n_rows, sizes.n_classes
+    # Each row is in k - 1 pairs.
+    s, cv, n = (k - 1) * m, spec.cv, _n_together(spec)
+    # All C values of a width, fold by fold; the best so far, the seeds, and the models at the end.
+    solutions = (n * (cv + 1) + 4 * cv) * s * F4 + n * m * F8
+    if k == 2:
+        return solutions
+    held_out = -(-m // cv)
+    votes = 2 * n * s * F4 + n * k * (k - 1) * held_out * F4 + 2 * held_out * m * F4
+    return solutions + votes
 
 
-def refit_cell(cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
-    """Replace the mean of the fold models by one model of all rows, at the same lambda.
-
-    To the plain duality gap: this is the one solve whose optimum counts, not its error's rank.
-    """
-    spec = replace(spec, clipped_gap=False)
-    K = np.empty_like(cell.base)
-    write_kernel(cell.base, choice.kernel, K)
-    pairs = Pairs.of(cell, 0)
-    cost = choice.C * grid.refit_scale
-    starts = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)
-    betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
-    counts.add(choice.counts)
-    for p, (_, _, rows, signs) in enumerate(cell.pairs()):
-        own = K if len(pairs) == 1 else K[np.ix_(rows, rows)]
-        problem = Problem(own, signs, cell.weights[rows], pairs.fold_ptr[p], spec)
-        at = pairs.slice_of(p)
-        betas[at], offsets[p] = problem.solve_all(starts[at], cost)
-        counts.add(problem.counts)
-    coef = pairs.coefficients(betas[None])[0]
-    return replace(choice, C=cost, coef=coef, intercepts=offsets, counts=counts)
+def _n_together(spec: SolverSpec) -> int:
+    """Return how many C values are trained at one width, at the most."""
+    if spec.search == "full":
+        return spec.n_costs
+    _, coarse = places_of((1, spec.n_costs))
+    # Then a place and its neighbors.
+    return max(len(coarse), min(spec.n_costs, 3))

@@ -1,19 +1,21 @@
-"""Lines of solves at one width: the kernel matrix, its products, and a compiled call a fold."""
+"""Lines of solves at one width: what a search asks of a loss, and what it is given."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from daskls.kernels.exponential import exp_terms
 from daskls.kernels.gram import apply_kernel
-from daskls.kernels.line import line_solver
-from daskls.kernels.products import gather_pairs, multiply_rows, write_rbf
-from daskls.kernels.steps import CLIPPED, UNCLIPPED
+from daskls.kernels.products import write_rbf
 from daskls.records import FloatArray, KernelSpec, SolverSpec
-from daskls.solvers.data import Counts, kernel_of, max_steps
+from daskls.solvers.base import Sizes
+from daskls.solvers.data import Counts, kernel_of
 from daskls.solvers.pairs import Pairs
 
 __all__ = ["Line", "Seeds", "Width", "write_kernel"]
+
+F4 = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,103 +37,44 @@ class Seeds:
     cost: float
 
 
-class Width:
+class Width(ABC):
     """Solves all pairs of a cell at one width after the other, fold by fold along C.
+
+    A decision function is ``K beta + offset``; what ``beta`` minimizes is the loss's affair.
 
     Parameters
     ----------
     pairs : Pairs
     spec : SolverSpec
     folds : list of int. The folds that hold rows.
+
+    Attributes
+    ----------
+    K : float32 array, shape (m, m). The cell's kernel matrix at the width.
+    counts : Counts. Of all solves.
     """
 
     def __init__(self, pairs: Pairs, spec: SolverSpec, folds: list[int]) -> None:
         self.pairs, self.spec, self.folds = pairs, spec, folds
         self.counts = Counts()
         self.K = np.empty_like(pairs.cell.base)
-        self._solve = line_solver(unit=spec.kernel == "rbf", with_offset=spec.fit_intercept)
-        self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED
-        self._max_steps = np.array([max_steps(m) for m in pairs.sizes], np.int64)
-        self._groups = pairs.groups()
-        self._block_ptr = self._places()
-        self._blocks = self._new_blocks()
-        # The bounds but each fold's, then each fold's seed; K times all of them.
-        self._sources = np.zeros((2 * len(folds), len(pairs.rows)), np.float32)
-        self._products = np.empty_like(self._sources)
-        for at, fold in enumerate(folds):
-            self._sources[at] = pairs.bounds_without(fold)
-        self._gathered = -1
-        self._gamma = -1.0
-        self._seed_cost = 0.0
 
-    def _places(self) -> np.ndarray:
-        """Return where the matrix of each pair begins among those of its group."""
-        squares = self.pairs.sizes**2
-        places = np.zeros(len(self.pairs), np.int64)
-        for first, last in self._groups:
-            places[first + 1 : last] = np.cumsum(squares[first : last - 1])
-        return places
-
-    def _new_blocks(self) -> FloatArray:
-        """Return room for the matrices of a group; the only pair's is the cell's own."""
-        if len(self.pairs) == 1:
-            return self.K.reshape(-1)
-        squares = self.pairs.sizes**2
-        return np.empty(max(squares[a:b].sum() for a, b in self._groups), np.float32)
+    @classmethod
+    def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that an instance holds, for a cell of so many rows."""
+        return n_rows * n_rows * F4
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """Go to a width: write its kernel matrix and what starts need of it.
+        """Go to a width: write its kernel matrix.
 
         Parameters
         ----------
         gamma : float
         seeds : Seeds. Where later solves may start.
         """
-        kernel = kernel_of(self.spec, gamma)
-        is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
-        self._sources[len(self.folds) :] = seeds.betas
-        self._gathered = -1
-        if len(self.pairs) > 1:
-            if is_new:
-                write_kernel(self.pairs.cell.base, kernel, self.K)
-        elif is_new and kernel.name == "rbf":
-            base, terms = self.pairs.cell.base, exp_terms(kernel.gamma)
-            write_rbf(base, *terms, self._used, self.K, self._products)
-        else:
-            if is_new:
-                apply_kernel(self.pairs.cell.base, kernel, self.K)
-            multiply_rows(self.K, self._used, self._products)
+        write_kernel(self.pairs.cell.base, kernel_of(self.spec, gamma), self.K)
 
-    @property
-    def _used(self) -> FloatArray:
-        """The sources that there are: without a seed the bounds alone."""
-        return self._sources if self._seed_cost else self._sources[: len(self.folds)]
-
-    def _gather(self, at: int) -> None:
-        """Gather the matrices of one group of pairs, unless they are there."""
-        if len(self.pairs) == 1 or self._gathered == at:
-            return
-        pairs = self.pairs
-        gather_pairs(
-            self.K,
-            pairs.rows,
-            pairs.ptr,
-            *self._groups[at],
-            self._used,
-            self._blocks,
-            self._block_ptr,
-            self._products,
-        )
-        self._gathered = at
-
-    def matrix_of(self, p: int) -> FloatArray:
-        """Return the kernel matrix of one pair: to be used before another pair's is asked for."""
-        if len(self.pairs) == 1:
-            return self.K
-        self._gather(next(at for at, (_, last) in enumerate(self._groups) if p < last))
-        m, first = self.pairs.sizes[p], self._block_ptr[p]
-        return self._blocks[first : first + m * m].reshape(m, m)
-
+    @abstractmethod
     def solve(self, at: int, costs: FloatArray, tol: float) -> Line:
         """Train every pair without one fold at each C; count.
 
@@ -141,40 +84,21 @@ class Width:
         costs : float64 array, shape (n,), increasing
         tol : float
         """
-        pairs, fold, seed = self.pairs, self.folds[at], len(self.folds) + at
-        line = Line(
-            np.empty((len(costs), len(pairs.rows)), np.float32),
-            np.empty((len(costs), len(pairs)), np.float32),
-        )
-        counts = np.zeros(3, np.int64)
-        starts = np.ascontiguousarray(pairs.fold_ptr[:, fold])
-        stops = np.ascontiguousarray(pairs.fold_ptr[:, fold + 1])
-        for group, (first, last) in enumerate(self._groups):
-            self._gather(group)
-            self._solve(
-                self._blocks,
-                self._block_ptr,
-                pairs.ptr,
-                first,
-                last,
-                pairs.signs,
-                pairs.bounds,
-                self._products[at],
-                self._sources[seed],
-                self._products[seed],
-                self._seed_cost,
-                costs,
-                starts,
-                stops,
-                self._cap,
-                tol,
-                self._max_steps,
-                line.betas,
-                line.offsets,
-                counts,
-            )
-        self.counts.add(Counts(*counts.tolist()))
-        return line
+
+    def finish(  # noqa: B027 - nothing to do is an answer, too
+        self, kernel: KernelSpec, cost: float, betas: FloatArray, offsets: FloatArray
+    ) -> None:
+        """Bring the fold models at the width to what is kept, in place; count.
+
+        A loss whose solves end there has nothing to do.
+
+        Parameters
+        ----------
+        kernel : KernelSpec. That of the width.
+        cost : float. The chosen C.
+        betas : float32 array, shape (n_folds, s)
+        offsets : float64 array, shape (n_folds, n_pairs)
+        """
 
 
 def write_kernel(base: FloatArray, kernel: KernelSpec, out: FloatArray) -> None:

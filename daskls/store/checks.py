@@ -69,6 +69,7 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
     lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
     spec = SolverSpec(**{**values, **lists})
     _expect(spec.kernel in KERNELS, "kernel")
+    _expect(type(spec.loss) is str, "loss")
     _expect(type(spec.degree) is int and spec.degree >= 0, "degree")
     for name in ("C", "gamma"):
         given = getattr(spec, name)

@@ -50,8 +50,12 @@ __all__ = [
 
 
 def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
-    """Return the spec as JSON values."""
-    return asdict(spec)
+    """Return the spec as JSON values.
+
+    Without the loss where it is the first there was: stores that know no other keep their names.
+    """
+    values = asdict(spec)
+    return {key: value for key, value in values.items() if (key, value) != ("loss", "hinge")}
 
 
 def _write_index(

@@ -4,6 +4,7 @@ import dask.array as da
 import naive
 import numpy as np
 import pytest
+from cells import fit_cell
 from distributed import Client
 from support import (
     MIB,
@@ -29,7 +30,6 @@ from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources, bundles
 from daskls.records import CellReport, SolverSpec
 from daskls.run import begin
-from daskls.solvers.cell import fit_cell
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))

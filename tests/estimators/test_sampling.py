@@ -35,7 +35,7 @@ from daskls.methods.sampling.search import stalls
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.plan import Resources
 from daskls.run import begin, gather
-from daskls.solvers import large
+from daskls.solvers.hinge import large
 from daskls.store.models import finished_bundles
 from daskls.store.parts import kind_path, read_part
 from daskls.store.reader import ModelReader

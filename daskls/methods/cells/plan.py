@@ -4,8 +4,7 @@ import math
 from dataclasses import replace
 
 from daskls.errors import MemoryPlanError
-from daskls.memory import group_nbytes
-from daskls.plan import Extent, Resources, check_block, mib, plan_sample
+from daskls.plan import Extent, Resources, check_block, group_nbytes, mib, plan_sample
 
 __all__ = ["check_cells", "check_chunks"]
 

@@ -23,7 +23,8 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.regroup import load_partition
 from daskls.seeds import BRANCH, CELL_FOLDS
-from daskls.solvers.cell import fit_cell
+from daskls.solvers.base import CellRows
+from daskls.solvers.registry import find_solver
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.models import branch_arrays, finished_bundles, write_bundle
 
@@ -52,13 +53,15 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     if (bundle.first_leaf, bundle.last_leaf) in finished_bundles(Path(job.root)):
         return None
     partition = load_partition(job.root, job.fingerprint)
+    solver = find_solver(job.spec.loss)
     branches: list[Tree] = []
     models: list[LocalModel] = []
     with one_blas_thread():
         for leaf in range(bundle.first_leaf, bundle.last_leaf + 1):
             rows = job.exchange.read_leaf(leaf)
             branches.append(_cut_leaf(rows, leaf, partition, job))
-            models.extend(_fit_leaf(rows, branches[-1], leaf, partition, job))
+            cells = _cells_of(rows, branches[-1], leaf, partition, job)
+            models.extend(solver.fit(cells, job.spec))
     return write_bundle(
         Path(job.root), bundle.first_leaf, bundle.last_leaf, models, branch_arrays(branches)
     )
@@ -72,17 +75,17 @@ def _cut_leaf(rows: Rows, leaf: int, partition: Partition, job: FitJob) -> Tree:
     return grow_tree(rows.X, job.cell_size, partition.center, seed)
 
 
-def _fit_leaf(
+def _cells_of(
     rows: Rows, branch: Tree, leaf: int, partition: Partition, job: FitJob
-) -> Iterator[LocalModel]:
-    """Yield the model of each cell of a leaf; one cell's matrices in memory at a time."""
+) -> Iterator[CellRows]:
+    """Yield the rows of each cell of a leaf, as the solver asks for them."""
     cells = route_rows(branch, rows.X)
     for cell in range(branch.n_leaves):
         own = rows.take(np.flatnonzero(cells == cell))
         number = partition.partition_of(leaf) if isinstance(partition, Forest) else 0
         report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=number)
         seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
-        yield fit_cell(own.X, own.codes, own.weights, job.spec, report, seed)
+        yield CellRows(own.X, own.codes, own.weights, report, seed)
 
 
 def train_bundles(bundles: tuple[Bundle, ...], job: FitJob, client: Any = None) -> None:

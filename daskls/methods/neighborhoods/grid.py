@@ -25,7 +25,7 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle, folds_of
 from daskls.seeds import CANDIDATE
-from daskls.solvers.neighborhood import candidate_models
+from daskls.solvers.hinge.neighborhood import candidate_models
 from daskls.solvers.sums import total, totals
 from daskls.store.exchange import Rows
 

@@ -11,7 +11,7 @@ from daskls.methods.scores import empty_scores, model_scores
 from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel
 from daskls.seeds import QUERY
-from daskls.solvers.neighborhood import fit_neighborhood
+from daskls.solvers.hinge.neighborhood import fit_neighborhood
 from daskls.store.exchange import Rows
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader

@@ -18,7 +18,7 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
 from daskls.seeds import LEFT_OUT
-from daskls.solvers.neighborhood import label_probability
+from daskls.solvers.hinge.neighborhood import label_probability
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle

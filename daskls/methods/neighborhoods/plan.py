@@ -1,13 +1,15 @@
 """What a task on neighborhoods demands, and how many of them it gathers at once."""
 
 from daskls.errors import MemoryPlanError
-from daskls.memory import F8, TaskSizes, cell_nbytes, model_nbytes, search_nbytes
+from daskls.memory import F8, TaskSizes, search_nbytes
 from daskls.plan import (
     Extent,
     Resources,
+    cell_nbytes,
     check_block,
     check_gather,
     mib,
+    model_nbytes,
     usable_nbytes,
 )
 

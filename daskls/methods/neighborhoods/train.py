@@ -21,7 +21,7 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.gather import RowsHandle
 from daskls.seeds import JUDGED, NEIGHBORHOOD
-from daskls.solvers.neighborhood import fit_neighborhood, grid_errors
+from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles, write_bundle

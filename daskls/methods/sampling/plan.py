@@ -6,13 +6,13 @@ from dataclasses import replace
 from daskls.errors import ParameterError
 from daskls.kernels.decision import ANSWER_ROWS
 from daskls.kernels.gram import TILE_COLUMNS
-from daskls.memory import F4, F8, ROW_TEMPORARIES, TaskSizes, search_nbytes
+from daskls.memory import F4, F8, TaskSizes, search_nbytes
 from daskls.methods.average import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
 from daskls.partition.subsamples import Draws, plan_draws, sampling_sizes
 from daskls.plan import Extent, Resources, check_block, check_gather, check_usable, usable_nbytes
 from daskls.records import SolverSpec
-from daskls.solvers.large import MIN_CACHE_NBYTES
+from daskls.solvers.hinge.large import held_nbytes, large_nbytes
 
 __all__ = [
     "SEARCHED_ROWS",
@@ -168,12 +168,10 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
     As if every row became a support row; then the model judges the rows that validate.
     """
-    m, d, k = n_rows, sizes.n_features, sizes.n_classes
-    rows = m * sizes.row_nbytes + m * d * F4 + m * ROW_TEMPORARIES
-    solution = m * (k - 1) * (2 * F8 + F4)
-    training = rows + m * d * 2 * F8 + solution + MIN_CACHE_NBYTES
-    judging = rows + m * d * (2 * F4 + F8) + solution + _answer_nbytes(sizes.spec, m)
-    return max(training, judging) + m * sizes.row_nbytes
+    m, d = n_rows, sizes.n_features
+    held = held_nbytes(sizes, m)
+    judging = held + m * d * (2 * F4 + F8) + _answer_nbytes(sizes.spec, m)
+    return max(large_nbytes(sizes, m), judging) + 2 * m * sizes.row_nbytes
 
 
 def _answer_nbytes(spec: SolverSpec, n_support: int) -> int:

@@ -13,7 +13,7 @@ from daskls.partition.subsamples import Draws
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.gather import RowsHandle
-from daskls.solvers.large import fit_large
+from daskls.solvers.hinge.large import fit_large
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles, write_bundle

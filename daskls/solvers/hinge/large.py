@@ -9,9 +9,12 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.kernels.gram import centered
 from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.solvers.base import ROW_TEMPORARIES, Sizes
 from daskls.solvers.rows import LocalRows
 
-__all__ = ["fit_large"]
+__all__ = ["fit_large", "held_nbytes", "large_nbytes"]
+
+F4, F8 = 4, 8
 
 # As in libsvm: beyond so many steps, or so many a row, a solve is given up.
 MAX_STEPS = 10_000_000
@@ -132,3 +135,15 @@ def _train(
     svc._warn_from_fit_status = lambda: None
     svc.fit(own.rows.astype(np.float64), own.classes[own.present], own.weights)
     return svc, most
+
+
+def held_nbytes(sizes: Sizes, n_rows: int) -> int:
+    """Return the bytes of centered rows and of a solution in which all are support rows."""
+    m, d, k = n_rows, sizes.n_features, sizes.n_classes
+    return m * d * F4 + m * ROW_TEMPORARIES + m * (k - 1) * (2 * F8 + F4)
+
+
+def large_nbytes(sizes: Sizes, n_rows: int) -> int:
+    """Return the bytes that `fit_large` adds to those of the rows it is given: the least cache."""
+    # The rows go to libsvm as float64, which copies them.
+    return held_nbytes(sizes, n_rows) + n_rows * sizes.n_features * 2 * F8 + MIN_CACHE_NBYTES

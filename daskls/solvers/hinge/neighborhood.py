@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.kernels.ranks import pair_values, ranked_values
 from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
 from daskls.solvers.data import CellData, Choice, Counts, kernel_of
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import Grid
+from daskls.solvers.hinge.solver import HINGE
+from daskls.solvers.percentiles import width_gammas
 from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import Search, refit_cell
 from daskls.solvers.sums import total
 
 __all__ = [
@@ -27,69 +27,9 @@ __all__ = [
     "fit_neighborhood",
     "grid_errors",
     "label_probability",
-    "width_gammas",
 ]
 
-# Distances of which a percentile is taken; more pairs than this are drawn by seed.
-MAX_PAIRS = 100_000
 EPS = float(np.finfo(np.float64).eps)
-
-
-def sampled_strides(m: int, seed: tuple[int, ...]) -> IntArray:
-    """Return which pairs of rows to look at, as strides drawn by seed; none: all pairs.
-
-    A stride s pairs every row i with row i + s, around the end.
-
-    >>> sampled_strides(3, (0,)).tolist()
-    []
-    """
-    if m * (m - 1) // 2 <= MAX_PAIRS:
-        return np.empty(0, np.int64)
-    # For s below m / 2 no pair comes twice.
-    strides = np.random.default_rng(seed).permutation(np.arange(1, (m + 1) // 2))
-    return strides[: max(MAX_PAIRS // m, 1)]
-
-
-def width_gammas(
-    squared: FloatArray,
-    percentiles: tuple[float, ...],
-    seed: tuple[int, ...],
-    noise: float = 0.0,
-    places: IntArray | None = None,
-) -> tuple[float, ...]:
-    """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
-
-    Parameters
-    ----------
-    squared : float array, shape (m, m). Squared distances.
-    percentiles : tuple of float, decreasing: widest first
-    seed : tuple of int. Names the neighborhood.
-    noise : float. Squared distances up to this are rounding errors of 0.
-    places : int array, shape (m,), or None. Where the rows stand in the matrix, if not in order.
-
-    Returns
-    -------
-    gammas : tuple of float. A percentile of 0 becomes the smallest positive distance.
-
-    Examples
-    --------
-    >>> width_gammas(np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]), (50,), (0,))
-    (0.25,)
-    """
-    m = len(squared)
-    places = np.arange(m) if places is None else places
-    pairs = pair_values(squared, places, sampled_strides(m, seed), squared.dtype.type(noise))
-    # numpy.percentile of the distances, but for a sort of all of them.
-    at = np.array(percentiles) / 100 * (len(pairs) - 1)
-    below, above = np.floor(at).astype(int), np.ceil(at).astype(int)
-    ranks, back = np.unique(np.r_[below, above], return_inverse=True)
-    ends = np.sqrt(ranked_values(pairs, ranks)[back].astype(np.float64))
-    low, high = ends[: len(at)], ends[len(at) :]
-    widths = low + (at - below) * (high - low)
-    if (widths == 0).any():
-        positive = pairs[pairs > 0]
-        widths[widths == 0] = np.sqrt(positive.min() if len(positive) else squared.max())
-    return tuple((widths**-2.0).tolist())
 
 
 def _grid(
@@ -167,7 +107,7 @@ def grid_errors(
 
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
     # Every candidate's error is asked for.
-    search = Search(cell, replace(spec, search="full"), grid)
+    search = HINGE.search(cell, replace(spec, search="full"), grid)
     search.run()
     held_out = search.held_out_weight
     return np.array(
@@ -215,9 +155,9 @@ def fit_neighborhood(
     folds = _inner_folds(own, n_inner, seed) if judged else np.zeros(len(X), np.int64)
     order, cell = own.data(folds)
     grid = _grid(own, order, cell, percentiles, seed)
-    search = Search(cell, spec, grid) if judged else None
+    search = HINGE.search(cell, spec, grid) if judged else None
     choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
-    return own.model(refit_cell(cell, choice, spec, grid), order, cell, report)
+    return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
 
 
 def candidate_models(
@@ -248,7 +188,7 @@ def candidate_models(
         choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
         for cost in grid.costs:
             # Each solve starts from the one at the C before.
-            choice = refit_cell(cell, replace(choice, C=cost), spec, grid)
+            choice = HINGE.refit(cell, replace(choice, C=cost), spec, grid)
             yield own.model(choice, order, cell, report)
 
 
@@ -307,7 +247,7 @@ def label_probability(
     values = _held_out_values(cell, spec, grid)
     held_out = np.isfinite(values)
     a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1)
-    choice = refit_cell(cell, _from_zero(cell, spec, grid), spec, grid)
+    choice = HINGE.refit(cell, _from_zero(cell, spec, grid), spec, grid)
     model = own.model(choice, order, cell, own.described(CellReport(0, 0, 0, 0, 0.0)))
     if len(model.classes) == 1:
         # Nothing was learned: the offset is all there is.
@@ -319,7 +259,7 @@ def label_probability(
 
 def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
     """Return each row's decision value by the model trained without its fold; NaN: no such fold."""
-    search = Search(cell, replace(spec, clipped_gap=False), grid)
+    search = HINGE.search(cell, replace(spec, clipped_gap=False), grid)
     values = np.full(len(cell.codes), np.nan, np.float32)
     for fold, line in search.lines(0):
         held_out = slice(search.fold_ptr[fold], search.fold_ptr[fold + 1])

@@ -4,16 +4,16 @@ import naive
 import numba
 import numpy as np
 import pytest
-from cells import SEED, class_cell, queries
+from cells import SEED, class_cell, fit_cell, queries
 from sklearn.svm import SVC
 
 from daskls import VoronoiSVC
 from daskls.errors import NonConvergenceWarning
 from daskls.kernels.decision import decide_pairs
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.cell import fit_cell
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import resolve_grid
+from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import Search
 
@@ -43,7 +43,7 @@ def finished(X, codes, weights=None, **spec):
     own = LocalRows.of(X, codes, weights, spec)
     _, cell = own.data(deal_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
-    search = Search(cell, spec, grid)
+    search = Search(cell, spec, grid, HingeWidth)
     return search, search.choose(finish=True)
 
 

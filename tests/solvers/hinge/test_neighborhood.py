@@ -7,10 +7,11 @@ from sklearn.svm import SVC
 
 from daskls.kernels.decision import decide_pairs
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers import neighborhood
+from daskls.solvers import percentiles
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
-from daskls.solvers.neighborhood import fit_neighborhood, grid_errors, sampled_strides, width_gammas
+from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
+from daskls.solvers.percentiles import sampled_strides, width_gammas
 
 SEED = (7, 3, 3)
 REPORT = CellReport(5, 2, 0, 0, 0.0, n_read=9)
@@ -347,7 +348,7 @@ def test_copies_of_rows_do_not_make_a_width_of_rounding_error(d):
 
 def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
     """Folds put the rows in another order; the widths must not depend on it."""
-    monkeypatch.setattr(neighborhood, "MAX_PAIRS", 120)
+    monkeypatch.setattr(percentiles, "MAX_PAIRS", 120)
     X, codes = neighborhood_of(2, seed=7, m=40)
     squared = squareform(pdist(X)) ** 2
     assert len(sampled_strides(40, SEED)) == 3

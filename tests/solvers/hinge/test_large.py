@@ -10,8 +10,8 @@ from support import as_bytes, checkers
 from daskls.kernels.decision import decide_pairs
 from daskls.methods.scores import model_scores
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers import large
-from daskls.solvers.large import fit_large
+from daskls.solvers.hinge import large
+from daskls.solvers.hinge.large import fit_large
 
 QUERIES = np.random.default_rng(7).random((200, 2))
 KERNELS = {

@@ -9,9 +9,9 @@ from sklearn.svm import SVC
 
 from daskls.errors import DasklsError
 from daskls.kernels.decision import decide_pairs
-from daskls.solvers import problem, width
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
+from daskls.solvers.hinge import problem, width
 
 
 def oracle_of(X, codes, weights=None, n_folds=3, **kernel):

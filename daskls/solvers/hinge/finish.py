@@ -16,7 +16,7 @@ from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block
 from daskls.kernels.products import multiply_rows
 from daskls.records import FloatArray, KernelSpec
 from daskls.solvers.data import Counts
-from daskls.solvers.problem import Problem
+from daskls.solvers.hinge.problem import Problem
 
 __all__ = ["finish_folds"]
 

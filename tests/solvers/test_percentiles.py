@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 
 from daskls.kernels.ranks import pair_values, ranked_values
-from daskls.solvers import neighborhood
-from daskls.solvers.neighborhood import sampled_strides, width_gammas
+from daskls.solvers import percentiles
+from daskls.solvers.percentiles import sampled_strides, width_gammas
 
 SEED = (7, 3, 3)
 
@@ -49,7 +49,7 @@ def test_a_width_of_zero_becomes_the_smallest_positive_distance():
 def test_widths_of_a_sample_of_the_pairs(monkeypatch):
     X = rows_of(400, 4)
     squared = squareform(pdist(X)) ** 2
-    monkeypatch.setattr(neighborhood, "MAX_PAIRS", 8000)
+    monkeypatch.setattr(percentiles, "MAX_PAIRS", 8000)
     gammas = width_gammas(squared, (90.0, 50.0, 10.0), SEED)
     expected = np.percentile(pdist(X), (90, 50, 10)) ** -2.0
     np.testing.assert_allclose(gammas, expected, rtol=0.1)
@@ -61,8 +61,8 @@ def test_widths_of_a_sample_of_the_pairs(monkeypatch):
 @pytest.mark.parametrize("m", [2, 3, 447, 448, 449, 1000, 1001, 3000])
 def test_sampled_pairs_are_distinct(m):
     first, second = sampled_pairs(m, SEED)
-    assert len(first) == len(second) <= neighborhood.MAX_PAIRS
-    assert len(first) == m * (m - 1) // 2 or len(first) > 0.75 * neighborhood.MAX_PAIRS
+    assert len(first) == len(second) <= percentiles.MAX_PAIRS
+    assert len(first) == m * (m - 1) // 2 or len(first) > 0.75 * percentiles.MAX_PAIRS
     assert (first != second).all()
     low, high = np.minimum(first, second), np.maximum(first, second)
     assert low.min() >= 0
@@ -74,7 +74,7 @@ def test_sampled_pairs_are_distinct(m):
 
 @pytest.mark.parametrize("m", [5, 6])
 def test_sampled_pairs_where_strides_go_half_around(m, monkeypatch):
-    monkeypatch.setattr(neighborhood, "MAX_PAIRS", m * (m - 1) // 2 - 1)
+    monkeypatch.setattr(percentiles, "MAX_PAIRS", m * (m - 1) // 2 - 1)
     first, second = sampled_pairs(m, SEED)
     pairs = {frozenset(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)}
     assert len(pairs) == len(first) == {5: 5, 6: 12}[m]

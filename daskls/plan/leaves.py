@@ -1,0 +1,33 @@
+"""What a task that trains the cells of a leaf demands: its own part, and the solver's."""
+
+from daskls.memory import TaskSizes, grow_nbytes
+from daskls.solvers.registry import find_solver
+
+__all__ = ["cell_nbytes", "group_nbytes", "leaf_nbytes", "model_nbytes"]
+
+
+def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Bytes that the training of one cell of ``n_rows`` rows adds to the task that holds it."""
+    return find_solver(sizes.spec.loss).nbytes(sizes, n_rows)
+
+
+def model_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Bytes of the models of ``n_rows`` rows if every row is a support row."""
+    return find_solver(sizes.spec.loss).model_nbytes(sizes, n_rows)
+
+
+def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Peak bytes of reading a leaf, cutting it into cells and training one of them."""
+    reading = 2 * n_rows * sizes.row_nbytes
+    cutting = n_rows * sizes.row_nbytes + grow_nbytes(n_rows, sizes.n_features, sizes.cell_size)
+    training = n_rows * sizes.row_nbytes + cell_nbytes(sizes, min(n_rows, sizes.cell_size))
+    return max(reading, cutting, training)
+
+
+def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Peak bytes of a task that trains one leaf: the leaf, and the models until they are written.
+
+    Models are copied once more as they are written, when the leaf is no longer in memory.
+    """
+    models = model_nbytes(sizes, n_rows)
+    return models + max(models, leaf_nbytes(sizes, n_rows))

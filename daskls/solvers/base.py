@@ -1,0 +1,95 @@
+"""The face of a local solver: a batch of cells in, their models out, and what it takes in bytes.
+
+A solver of another loss, or on other hardware, is one that has this face and a line in
+`solvers.registry`; what the plan must know of it, it says itself.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+
+__all__ = ["ROW_TEMPORARIES", "CellRows", "LocalSolver", "Sizes"]
+
+F4 = 4
+# Small vectors of one value a row, of all the functions that are active at the peak.
+ROW_TEMPORARIES = 128
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """The rows of one cell, and what names it.
+
+    Attributes
+    ----------
+    X : real array, shape (m, d). By increasing global row number.
+    codes : int array, shape (m,). Class codes, of any subset of the classes.
+    weights : float array, shape (m,), > 0. Multiply C; validation errors are weighted by them.
+    report : CellReport. Carries the cell's and the leaf's number; the solver fills in the rest.
+    seed : tuple of int. Names the cell among all cells of all fits.
+    """
+
+    X: FloatArray
+    codes: IntArray
+    weights: FloatArray
+    report: CellReport
+    seed: tuple[int, ...]
+
+
+class Sizes(Protocol):
+    """What a projection of bytes knows of a fit."""
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes of all rows: a cell holds as many at the most."""
+
+    @property
+    def row_nbytes(self) -> int:
+        """One row as it is read."""
+
+    @property
+    def spec(self) -> SolverSpec:
+        """What cells are trained with."""
+
+
+class LocalSolver(ABC):
+    """Trains the models of cells. It has no state: one serves all fits of a process.
+
+    Attributes
+    ----------
+    loss : str. The name in `SolverSpec.loss`, in `solvers.registry` and in estimators.
+    """
+
+    loss: ClassVar[str]
+
+    @abstractmethod
+    def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
+        """Train the model of each cell; yield them in the order of the cells.
+
+        Parameters
+        ----------
+        cells : iterable of CellRows. Read lazily: how many are in memory at once is the solver's
+            choice, and part of its `nbytes`.
+        spec : SolverSpec
+        """
+
+    @abstractmethod
+    def nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that training adds to a task, of cells of up to ``n_rows`` rows.
+
+        Beside the rows that the task holds. A bound: tests measure what it stands for.
+        """
+
+    def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes of the models of ``n_rows`` rows if every row is a support row."""
+        return n_rows * (sizes.n_features + self.n_coefficients(sizes)) * F4
+
+    def n_coefficients(self, sizes: Sizes) -> int:
+        """Return the rows of a model's ``coef``: of one-vs-one a class's against each other."""
+        return sizes.n_classes - 1

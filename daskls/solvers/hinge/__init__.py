@@ -1,0 +1,1 @@
+"""The hinge loss: its solver of cells, of neighborhoods and of large samples."""

@@ -1,0 +1,48 @@
+"""SVMs of the hinge loss, one a cell."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from daskls.records import FloatArray, SolverSpec
+from daskls.solvers.cell import CellSolver
+from daskls.solvers.data import Counts
+from daskls.solvers.hinge.problem import Problem
+from daskls.solvers.hinge.width import HingeWidth
+
+__all__ = ["HINGE", "HingeSolver"]
+
+
+class HingeSolver(CellSolver):
+    """Local SVMs of the hinge loss.
+
+    Notes
+    -----
+    Peak memory: 2 float32 matrices of m x m, for more than two classes as many again.
+    """
+
+    loss = "hinge"
+    width = HingeWidth
+
+    def solve_all(
+        self,
+        K: FloatArray,
+        signs: FloatArray,
+        weights: FloatArray,
+        start: FloatArray,
+        cost: float,
+        spec: SolverSpec,
+    ) -> tuple[FloatArray, float, Counts]:
+        """Train one pair on all of its rows; see `CellSolver.solve_all`.
+
+        To the plain duality gap: this is the one solve whose optimum counts, not its error's rank.
+        """
+        none_held_out = np.array([0, len(signs)])
+        spec = replace(spec, clipped_gap=False)
+        problem = Problem(K, signs, weights, none_held_out, spec)
+        beta, offset = problem.solve_all(start, cost)
+        return beta, offset, problem.counts
+
+
+# It has no state: what trains neighborhoods uses the same one.
+HINGE = HingeSolver()

@@ -1,0 +1,68 @@
+"""The candidate widths of a neighborhood: percentiles of the distances within it."""
+
+import numpy as np
+
+from daskls.kernels.ranks import pair_values, ranked_values
+from daskls.records import FloatArray, IntArray
+
+__all__ = ["sampled_strides", "width_gammas"]
+
+# Distances of which a percentile is taken; more pairs than this are drawn by seed.
+MAX_PAIRS = 100_000
+
+
+def sampled_strides(m: int, seed: tuple[int, ...]) -> IntArray:
+    """Return which pairs of rows to look at, as strides drawn by seed; none: all pairs.
+
+    A stride s pairs every row i with row i + s, around the end.
+
+    >>> sampled_strides(3, (0,)).tolist()
+    []
+    """
+    if m * (m - 1) // 2 <= MAX_PAIRS:
+        return np.empty(0, np.int64)
+    # For s below m / 2 no pair comes twice.
+    strides = np.random.default_rng(seed).permutation(np.arange(1, (m + 1) // 2))
+    return strides[: max(MAX_PAIRS // m, 1)]
+
+
+def width_gammas(
+    squared: FloatArray,
+    percentiles: tuple[float, ...],
+    seed: tuple[int, ...],
+    noise: float = 0.0,
+    places: IntArray | None = None,
+) -> tuple[float, ...]:
+    """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
+
+    Parameters
+    ----------
+    squared : float array, shape (m, m). Squared distances.
+    percentiles : tuple of float, decreasing: widest first
+    seed : tuple of int. Names the neighborhood.
+    noise : float. Squared distances up to this are rounding errors of 0.
+    places : int array, shape (m,), or None. Where the rows stand in the matrix, if not in order.
+
+    Returns
+    -------
+    gammas : tuple of float. A percentile of 0 becomes the smallest positive distance.
+
+    Examples
+    --------
+    >>> width_gammas(np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]), (50,), (0,))
+    (0.25,)
+    """
+    m = len(squared)
+    places = np.arange(m) if places is None else places
+    pairs = pair_values(squared, places, sampled_strides(m, seed), squared.dtype.type(noise))
+    # numpy.percentile of the distances, but for a sort of all of them.
+    at = np.array(percentiles) / 100 * (len(pairs) - 1)
+    below, above = np.floor(at).astype(int), np.ceil(at).astype(int)
+    ranks, back = np.unique(np.r_[below, above], return_inverse=True)
+    ends = np.sqrt(ranked_values(pairs, ranks)[back].astype(np.float64))
+    low, high = ends[: len(at)], ends[len(at) :]
+    widths = low + (at - below) * (high - low)
+    if (widths == 0).any():
+        positive = pairs[pairs > 0]
+        widths[widths == 0] = np.sqrt(positive.min() if len(positive) else squared.max())
+    return tuple((widths**-2.0).tolist())

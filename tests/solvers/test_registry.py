@@ -1,0 +1,84 @@
+"""The register of losses: who is found, what is refused, and how a store names a fit."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from cells import binary_cell
+from support import checkers
+from test_plan import sizes_of
+
+from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
+from daskls.plan import cell_nbytes, model_nbytes
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers import registry
+from daskls.solvers.base import CellRows, LocalSolver
+from daskls.solvers.registry import SOLVERS, find_solver
+from daskls.store.reader import spec_from_json, spec_to_json
+
+ONE = {"C": (1.0,), "gamma": (1.0,), "cv": 2}
+
+
+@pytest.mark.parametrize("loss", SOLVERS)
+def test_every_loss_has_a_solver_of_its_name(loss):
+    solver = find_solver(loss)
+    assert isinstance(solver, LocalSolver)
+    assert solver.loss == loss
+    X, codes = binary_cell()
+    cells = [CellRows(X + i, codes, np.ones(60), CellReport(i, 0, 0, 0, 0.0), (i,)) for i in (0, 1)]
+    models = list(solver.fit(cells, SolverSpec(loss=loss, **ONE)))
+    assert [model.report.cell for model in models] == [0, 1]
+    assert all(0 < len(model.rows) <= 60 for model in models)
+
+
+def test_cells_are_read_one_at_a_time():
+    X, codes = binary_cell()
+    read = []
+
+    def cells():
+        for i in range(2):
+            read.append(i)
+            yield CellRows(X, codes, np.ones(60), CellReport(i, 0, 0, 0, 0.0), (i,))
+
+    models = find_solver("hinge").fit(cells(), SolverSpec(**ONE))
+    assert read == []
+    next(models)
+    assert read == [0]
+
+
+def test_a_loss_of_nobody_is_refused():
+    with pytest.raises(ParameterError, match=r"loss='absolute' is a loss .* it has 'hinge'"):
+        find_solver("absolute")
+
+
+@pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
+def test_estimators_take_the_losses_that_there_are(kind):
+    X, y = checkers(60)
+    with pytest.raises(ValueError, match=r"'loss' parameter of .* must be a str among {'hinge'}"):
+        kind(loss="absolute").fit(X, y)
+
+
+def test_the_plan_asks_the_solver_of_the_loss(monkeypatch):
+    class Dear:
+        def nbytes(self, sizes, n_rows):
+            return 7 * n_rows
+
+        def model_nbytes(self, sizes, n_rows):
+            return 5 * n_rows
+
+    monkeypatch.setitem(registry.SOLVERS, "dear", "")
+    monkeypatch.setattr(registry, "load_object", lambda place: Dear)
+    sizes = sizes_of(loss="dear")
+    assert (cell_nbytes(sizes, 10), model_nbytes(sizes, 10)) == (70, 50)
+    find_solver.cache_clear()
+
+
+def test_the_hinge_loss_goes_without_saying_in_stores():
+    # As before there was another: stores that have begun, and saved models, keep their names.
+    values = spec_to_json(SolverSpec())
+    assert "loss" not in values
+    assert set(values) == set(asdict(SolverSpec())) - {"loss"}
+    assert spec_from_json(values).loss == "hinge"
+    other = SolverSpec(loss="another")
+    assert spec_to_json(other)["loss"] == "another"
+    assert spec_from_json(spec_to_json(other)) == other
