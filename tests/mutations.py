@@ -44,6 +44,8 @@ TESTS = {
 }
 LAST = ("chaos", "memory", "faults", "test_cli.py", "test_demo")
 CONFIRM_S = 240
+# What pytest ends with where it was given files without tests.
+NO_TESTS = 5
 
 
 # ---- where a mutation applies ----
@@ -212,7 +214,7 @@ def draw(trees, n, seed):
 
 
 def order_tests(tree, mutation, module, seconds):
-    """Return the files of tests, those that are likely to notice and to be quick first.
+    """Return the files of tests in two parts, those that are likely to notice and quick first.
 
     The first ones are the examples in the mutated module's own docstrings.
     """
@@ -229,7 +231,11 @@ def order_tests(tree, mutation, module, seconds):
     # Of a file and its folder pytest takes the folder alone, at its place.
     modules = sorted(path.relative_to(tree).as_posix() for path in (tree / "daskls").rglob("*.py"))
     others = [other for other in modules if other != module and not other.endswith("__.py")]
-    return [module, *(path.as_posix() for path in sorted(files, key=rank)), *others]
+    files.sort(key=rank)
+    # Few at first: to collect all takes longer than most mutations live.
+    n_near = max(sum(rank(path)[0] < len(near) for path in files), 1)
+    names = [path.as_posix() for path in files]
+    return [module, *names[:n_near]], [*names[n_near:], *others]
 
 
 def copy_tree(tree, mutation, target):
@@ -256,7 +262,7 @@ def run_tests(tree, arguments, limit_s, log):
             command, cwd=tree, env=env, stdout=out, stderr=out, start_new_session=True
         )
         try:
-            return process.wait(limit_s)
+            return process.wait(max(limit_s, 0))
         except subprocess.TimeoutExpired:
             return None
         finally:
@@ -274,14 +280,17 @@ def try_mutation(mutation, options):
     module = copy_tree(options.tree, mutation, copy)
     begun = time.monotonic()
     try:
-        files = order_tests(copy, mutation, module, options.seconds)
-        status = run_tests(copy, ["-x", "-v", *options.pytest, *files], options.limit_s, log)
+        for files in order_tests(copy, mutation, module, options.seconds):
+            left_s = options.limit_s - (time.monotonic() - begun)
+            status = run_tests(copy, ["-x", "-v", *options.pytest, *files], left_s, log)
+            if status not in (0, NO_TESTS):
+                break
     finally:
         shutil.rmtree(copy, ignore_errors=True)
     found = {"seconds": round(time.monotonic() - begun), "reached": reached(log)}
     if status is None:
-        return {**found, "came": f"not caught within {options.limit_s} s"}
-    if status == 0:
+        return {**found, "came": f"not caught within {options.limit_s} s", "cut": options.limit_s}
+    if status in (0, NO_TESTS):
         return {**found, "came": "survived"}
     by = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", log.read_text(), re.MULTILINE)
     caught = {**found, "came": "caught", "by": by[1] if by else "pytest itself"}
@@ -332,6 +341,11 @@ def list_mutations(options):
     return int(lost > 0)
 
 
+def is_known(came, options):
+    """Whether the journal tells what came of a mutation: within the limit, if it was cut."""
+    return came is not None and came.get("cut", options.limit_s) >= options.limit_s
+
+
 def run(options):
     """Try what the journal does not hold yet."""
     options.work.mkdir(parents=True, exist_ok=True)
@@ -342,7 +356,7 @@ def run(options):
     wanted = [
         m
         for m in record["mutations"]
-        if m["name"] not in known
+        if not is_known(known.get(m["name"]), options)
         and (not options.names or m["name"] in options.names)
         and find_place(m, sources)
     ]
