@@ -15,6 +15,9 @@ T = TypeVar("T", bound=type[Any])
 NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
 SHARED = {
     # One SVM a cell, cross-validated.
+    "loss": """
+loss : str, default "hinge"
+    The loss of the local solvers; so far "hinge" alone.""",
     "cell_kernel": """
 kernel : "rbf", "linear" or "poly", default "rbf"
     ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``; for the last two, x

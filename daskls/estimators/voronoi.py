@@ -7,11 +7,13 @@ from typing import Any, ClassVar, Literal
 from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier
+from daskls.estimators.docs import share_docs
 from daskls.methods.cells.method import Voronoi
 
 __all__ = ["VoronoiSVC"]
 
 
+@share_docs()
 class VoronoiSVC(CellClassifier):
     """Local SVMs on a spatial partition: every cell its own cross-validated SVM.
 
@@ -24,39 +26,8 @@ class VoronoiSVC(CellClassifier):
     cell_size : int, >= 2, default 2000
         Rows of a cell at the most. Training costs about rows x cell_size; larger cells are often
         more accurate.
-    loss : str, default "hinge"
-        The loss of the local solvers; so far "hinge" alone.
-    kernel : "rbf", "linear" or "poly", default "rbf"
-        ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``; for the last two, x
-        and z are taken relative to the mean of the cell's rows.
-    C : float, sequence of float, or None
-        Box bound of a row of weight 1; used unchanged. None: the paper's 10 values, from
-        50 / m to 500 with m the rows in a cell's training folds (its lambda from 0.01 to
-        0.001 / m, C = 1 / (2 lambda m)).
-    gamma : float, sequence of float, or None
-        Factor of the squared distance (or the inner product); used unchanged. None: for "rbf" the
-        paper's 10 widths from 5 r to 0.2 r m^(-1/d), gamma = 1 / width^2, r the largest distance
-        of a cell's rows to their mean; for the other kernels 1.
-    degree : int, >= 1, default 3. Of "poly".
-    coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.
-    cv : int, >= 2, default 5
-        Stratified folds in each cell; a cell of fewer rows is dealt as many as it has rows.
-    fit_intercept : bool, default False
-        Give every local SVM an offset, as scikit-learn's SVC has.
-    tol : float, > 0, default 1e-3
-        A solver stops when its duality gap is at most tol x C x m: in the search the gap of
-        decision values clipped to [-1, 1], of the models that are kept the plain one, which keeps
-        decision values within sqrt(2 tol C m k(x, x)) of the SVM's, less the offset. What float32
-        cannot reach is counted in ``fit_report_.n_at_limit``, with a `NonConvergenceWarning`.
-    search : "refine" or "full", default "refine"
-        "refine": every other value of C and of gamma is trained, at 10 x tol, then the best pair of
-        them and its neighbors at tol; an axis of three values or fewer is tried whole. A pair that
-        is beaten beyond doubt (2 standard deviations, on the same rows) after some folds is not
-        trained on the others. "full": every pair on every fold, as in the paper. ("race", which
-        version 0.1 offered, is taken for "refine", with a warning.)
-    refit : "folds" or "cell", default "folds"
-        Answer with the mean of the selected fold models, or with one model trained on the whole
-        cell at the selected lambda (a given C is used unchanged).
+    {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
+    {search, refit}
     n_partitions : int, >= 1, default 1
         Space is cut this many times, each time elsewhere, and the partitions' decision functions,
         clipped to [-1, 1], are averaged: what one partition cuts apart lies together in another.
@@ -64,21 +35,11 @@ class VoronoiSVC(CellClassifier):
         is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
         The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
         and differ in their folds only.
-    class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "balanced" uses the
-        counts of the whole data.
-    store : path or None
-        Where the exchange and the model go; all workers must see it. A fit that was stopped goes
-        on when called again with the same store. None: a temporary folder under Dask's
-        temporary-directory, removed with the last estimator or lazy array that uses it.
-    client : distributed Client or None. None: the current Dask scheduler, whatever it is.
-    random_state : int, RandomState or None. Same seed, same model, bit for bit.
-    verbose : int. Above 0, progress is printed.
+    {class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array (n_features_in_,) of str, only of named columns
+    {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). Rows, classes, C, gamma, validation error, steps,
