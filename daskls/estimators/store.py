@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 import tarfile
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import dask
 
 from daskls.errors import StoreError
 from daskls.run.identity import check_free
-from daskls.store.files import disk_errors, local_path, replace_folder
+from daskls.store.files import disk_errors, local_path
+from daskls.store.folder import Folder
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
@@ -42,34 +42,15 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
     StoreError : when ``target`` exists, or its disk is full or cannot be written
     """
     path = local_path(target, what="target")
-    with disk_errors(path, then=SAVE_AGAIN):
-        if path.exists():
-            raise StoreError(f"{path} exists already; give another path or remove it first.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with handle.in_use(), replace_folder(path, path.parent, SAVE_AGAIN) as folder:
-        _copy_files(Path(handle.path), folder)
-
-
-def _copy_files(source: Path, target: Path) -> None:
-    """Copy a model's files into a folder; the first that fails ends it.
-
-    `shutil.copytree` would go on, and tell of every file.
-    """
-    left_out = shutil.ignore_patterns(*NOT_MODEL)
-    for place, folders, files in os.walk(source, onerror=_raise):
-        skipped = left_out(place, [*folders, *files])
-        folders[:] = [name for name in folders if name not in skipped]
-        into = target / Path(place).relative_to(source)
-        for name in folders:
-            (into / name).mkdir()
-        for name in files:
-            if name not in skipped:
-                shutil.copyfile(Path(place, name), into / name)
-
-
-def _raise(error: OSError) -> None:
-    """Let a folder that cannot be read end the walk."""
-    raise error
+    parent = Folder(str(path.parent), SAVE_AGAIN)
+    parent.make()
+    if parent.exists(path.name):
+        raise StoreError(f"{path} exists already; give another path or remove it first.")
+    with handle.in_use(), parent.attempt(path.name) as attempt:
+        source = Root.open(handle.path).store
+        for key in source.below(skip=NOT_MODEL):
+            attempt.write(key, source.read(key, source.size(key)))
+        attempt.move()
 
 
 def embed_model(handle: ModelHandle) -> bytes:
@@ -80,23 +61,21 @@ def embed_model(handle: ModelHandle) -> bytes:
     StoreError : when it is larger than `MAX_EMBEDDED_NBYTES`, or was removed
     """
     with handle.in_use():
-        return _pack(Path(handle.path))
-
-
-def _pack(path: Path) -> bytes:
-    """Return a model's folder as bytes."""
-    path.stat()
-    files = [p for p in path.rglob("*") if p.is_file()]
-    nbytes = sum(p.stat().st_size for p in files)
-    if nbytes > MAX_EMBEDDED_NBYTES:
-        raise StoreError(
-            f"The model is in a temporary store and has {nbytes >> 20} MiB; a pickle may hold "
-            f"{MAX_EMBEDDED_NBYTES >> 20} MiB. Call save(path) and pickle daskls.load(path), or "
-            "fit with store=."
-        )
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(path, arcname="model.zarr")
+        source = Root.open(handle.path).store
+        nbytes = source.nbytes()
+        if nbytes > MAX_EMBEDDED_NBYTES:
+            raise StoreError(
+                f"The model is in a temporary store and has {nbytes >> 20} MiB; a pickle may hold "
+                f"{MAX_EMBEDDED_NBYTES >> 20} MiB. Call save(path) and pickle daskls.load(path), "
+                "or fit with store=."
+            )
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            for key in source.below():
+                content = source.read(key, nbytes)
+                entry = tarfile.TarInfo(f"model.zarr/{key}")
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
 
 

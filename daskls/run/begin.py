@@ -1,7 +1,6 @@
 """What every fit begins with: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
 
 import hashlib
-import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -140,23 +139,18 @@ def _check_disk(begun: Beginning, n_copies: int, exchange: Exchange) -> None:
     ------
     StoreError
     """
-    store = begun.root.path
+    store = begun.root.store
     needed = n_copies * begun.scan.n_kept * begun.sizes.row_nbytes
     # What an earlier fit has written of it takes no more room.
-    needed -= _folder_nbytes(Path(exchange.path)) + _folder_nbytes(store / "rows")
-    free = shutil.disk_usage(store).free
+    needed -= exchange.nbytes() + store.nbytes("rows")
+    free = store.room()
     if needed > free:
         raise StoreError(
-            f"Regrouping {begun.scan.n_kept} rows writes {needed >> 20} MiB more to {store} "
-            f"({n_copies} x {begun.sizes.row_nbytes} bytes a row), but {free >> 20} MiB are free "
-            "there. Free some space, or give store= (for temporary stores: Dask's "
-            "temporary-directory) on a larger disk."
+            f"Regrouping {begun.scan.n_kept} rows writes {needed >> 20} MiB more to "
+            f"{store.where()} ({n_copies} x {begun.sizes.row_nbytes} bytes a row), but "
+            f"{free >> 20} MiB are free there. Free some space, or give store= (for temporary "
+            "stores: Dask's temporary-directory) on a larger disk."
         )
-
-
-def _folder_nbytes(folder: Path) -> int:
-    """Return the bytes of a folder's files; 0 where there is none."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def resolved_spec(begun: Beginning) -> SolverSpec:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from daskls.records import FloatArray
 from daskls.run.contract import FitRequest
 from daskls.run.rows import BlockRows
 from daskls.run.scan import LabelScan, name_classes
+from daskls.store.artifacts import open_store
 from daskls.store.groups import DESCRIPTION
-from daskls.store.layout import HOLD_ROOT_COPY, Root
+from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
 from daskls.store.reader import spec_to_json
 from daskls.store.repair import heal_root
 
@@ -23,7 +23,7 @@ __all__ = ["check_free", "find_seed", "open_root"]
 
 def check_free(store: Path) -> None:
     """Refuse a folder that holds something else: a model is not mixed with a user's files."""
-    names = os.listdir(store) if store.is_dir() else []
+    names = open_store(store).names()
     if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
         heal_root(store)
     elif store.is_file() or not all(name.startswith(("input-", ".")) for name in names):
@@ -36,7 +36,7 @@ def find_seed(request: FitRequest, store: Path) -> int:
     """Return the request's seed; without one, that of the begun store, or a fresh one."""
     if request.seed is not None:
         return request.seed
-    if (store / "zarr.json").exists():
+    if find_root(store):
         return int(Root.open(store).attributes["seed"])
     return int(np.random.default_rng().integers(2**31))
 
@@ -78,7 +78,7 @@ def open_root(
     # Through JSON and back, so that what was stored compares equal to what is asked for.
     identity = json.loads(json.dumps(identity))
     fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    if not (store / "zarr.json").exists():
+    if not find_root(store):
         meta = {
             "estimator": request.estimator,
             "params": request.params,

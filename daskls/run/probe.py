@@ -5,7 +5,7 @@ import socket
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from daskls.run.patience import tell_workers
 from daskls.run.resources import check_limit
 from daskls.run.workers import ask_workers, find_running, wait_for_worker
 from daskls.store.arrays import find_array, shared_path
-from daskls.store.files import disk_errors
+from daskls.store.artifacts import open_store
 
 __all__ = ["Sight", "current_sight", "guarded", "shared_with_workers"]
 
@@ -133,15 +133,15 @@ def shared_with_workers(
     MemoryPlanError : when a worker is too small to load what tasks need
     """
     client = current_client(client)
-    with disk_errors(store):
-        store.mkdir(parents=True, exist_ok=True)
+    shared = open_store(store)
+    shared.make()
     if client is None:
         yield
         return
     data = tuple(path for path in map(_path_of, sources) if path is not None)
-    marks = Marks(str(store / f".probe-{uuid.uuid4().hex}"), data)
-    with disk_errors(store):
-        Path(marks.probe).touch()
+    probe = f".probe-{uuid.uuid4().hex}"
+    marks = Marks(shared.where(probe), data)
+    shared.put(probe, b"")
     sight = Sight(marks, client)
     token = _sight.set(sight)
     try:
@@ -156,8 +156,7 @@ def shared_with_workers(
     finally:
         _sight.reset(token)
         # A store that was removed meanwhile has no probe either.
-        with suppress(OSError):
-            os.unlink(marks.probe)
+        shared.drop(probe)
 
 
 def _path_of(source: Any) -> str | None:

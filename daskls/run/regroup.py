@@ -1,7 +1,7 @@
 """Stage 2: every row to its leaf in each partition, rows regrouped by leaf on disk."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def load_partition(root: str, fingerprint: str) -> Partition:
 
 
 @kept(maxsize=4)
-def _load_partition(root: str, fingerprint: str, stamp: tuple[int, int]) -> Partition:
+def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
     """Read the partition; the stamp keeps that of a replaced store from being used again."""
     opened = Root.open(Path(root))
     group = opened.find_group("partition")

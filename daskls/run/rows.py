@@ -6,7 +6,6 @@ read here.
 """
 
 import math
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from daskls.run.chunks import (
 from daskls.run.labels import check_label_kind
 from daskls.run.values import check_unmasked
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
+from daskls.store.artifacts import open_store
 
 __all__ = [
     "BlockRows",
@@ -296,7 +296,7 @@ def _scratch(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        open_store(folder.parent).drop(folder.name)
 
 
 def _to_disk(values: Any, path: Path) -> Any:
@@ -305,7 +305,7 @@ def _to_disk(values: Any, path: Path) -> Any:
         return values
     _check_precision(values.dtype, path.name)
     row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    open_store(path.parent).make()
     return save_array(path, values, max(BLOCK_NBYTES // row_nbytes, 1)).path
 
 

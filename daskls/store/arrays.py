@@ -18,7 +18,8 @@ from zarr.storage import LocalStore
 from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
-from daskls.store.files import disk_errors, expand_path, remove_begun
+from daskls.store.files import disk_errors, expand_path
+from daskls.store.folder import remove_begun
 from daskls.store.guard import MALFORMED
 from daskls.store.ranges import read_range, unit_rows
 from daskls.store.remote import remote_errors

@@ -36,8 +36,8 @@ class Centers:
         """Return the center of each of the places start .. stop - 1."""
         found = self.group.read("owner", slice(start, stop), kind="i")
         if len(found) != stop - start:
-            raise damaged(self.group.description, f"it has no owners of places {start} to {stop}")
-        check_codes(self.group.path / "owner", "owner", found, len(self.places))
+            raise damaged(self.group.where(), f"it has no owners of places {start} to {stop}")
+        check_codes(self.group.where("owner"), "owner", found, len(self.places))
         return found
 
 
@@ -75,10 +75,10 @@ def read_centers(root: Root) -> Centers | None:
     group = root.find_group(GROUP)
     if group is None:
         return None
-    with malformed_is_damage(group.description):
+    with malformed_is_damage(group.where()):
         n_rounds, n_searched = (int(str(group.attrs[name])) for name in ("n_rounds", "n_searched"))
     places = group.read("places", shape=(None,), kind="i")
     n_rows = group.shape_of("owner")[0]
     if not len(places) or places[0] < 0 or places[-1] >= n_rows or (np.diff(places) <= 0).any():
-        raise damaged(group.path / "places", "places of centers do not rise inside the rows")
+        raise damaged(group.where("places"), "places of centers do not rise inside the rows")
     return Centers(places, n_rounds, n_searched, group)

@@ -5,7 +5,6 @@ whoever wrote it.
 """
 
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ def check_root(group: Group) -> None:
     ------
     DamageError
     """
-    with malformed_is_damage(group.description):
+    with malformed_is_damage(group.where()):
         attributes = group.attrs
         _expect(type(attributes["fingerprint"]) is str, "fingerprint")
         _expect(type(attributes["seed"]) is int, "seed")
@@ -119,7 +118,7 @@ def check_report(table: FloatArray, n_cells: int | None) -> None:
             _expect(not np.isinf(table[f.name]).any(), f.name)
 
 
-def check_counts(path: Path, name: str, counts: IntArray, total: int | None = None) -> None:
+def check_counts(where: str, name: str, counts: IntArray, total: int | None = None) -> None:
     """Refuse numbers of parts that are negative or do not add up.
 
     Raises
@@ -128,13 +127,13 @@ def check_counts(path: Path, name: str, counts: IntArray, total: int | None = No
     """
     # Summed as Python's integers: a sum that overflows may be any number.
     if len(counts) and int(counts.min()) < 0:
-        raise damaged(path, f"{name} holds {int(counts.min())}, which counts nothing")
+        raise damaged(where, f"{name} holds {int(counts.min())}, which counts nothing")
     found = sum(counts.tolist())
     if total is not None and found != total:
-        raise damaged(path, f"{name} adds up to {found}, and {total} is expected")
+        raise damaged(where, f"{name} adds up to {found}, and {total} is expected")
 
 
-def check_codes(path: Path, name: str, codes: IntArray, n_codes: int) -> None:
+def check_codes(where: str, name: str, codes: IntArray, n_codes: int) -> None:
     """Refuse codes outside 0 .. n_codes - 1.
 
     Raises
@@ -142,7 +141,7 @@ def check_codes(path: Path, name: str, codes: IntArray, n_codes: int) -> None:
     DamageError
     """
     if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_codes:
-        raise damaged(path, f"{name} reaches from {codes.min()} to {codes.max()} of {n_codes}")
+        raise damaged(where, f"{name} reaches from {codes.min()} to {codes.max()} of {n_codes}")
 
 
 def check_forest_sizes(group: Group, n_nodes: IntArray) -> None:
@@ -152,12 +151,12 @@ def check_forest_sizes(group: Group, n_nodes: IntArray) -> None:
     ------
     DamageError
     """
-    check_counts(group.description, "n_nodes", n_nodes)
+    check_counts(group.where(), "n_nodes", n_nodes)
     if not len(n_nodes):
-        raise damaged(group.description, "it holds no tree")
+        raise damaged(group.where(), "it holds no tree")
 
 
-def check_tree(tree: Tree, path: Path) -> None:
+def check_tree(tree: Tree, where: str) -> None:
     """Refuse a tree that a walk may not leave: children point forward, and each place is met once.
 
     Raises
@@ -176,10 +175,10 @@ def check_tree(tree: Tree, path: Path) -> None:
         and (not n_nodes or np.array_equal(np.sort(leaves), np.arange(n_nodes + 1)))
     )
     if not is_tree:
-        raise damaged(path, "its nodes do not form a tree")
+        raise damaged(where, "its nodes do not form a tree")
 
 
-def check_tiles(path: Path, tiles: list[tuple[int, int]], n: int | None) -> None:
+def check_tiles(where: str, tiles: list[tuple[int, int]], n: int | None) -> None:
     """Refuse bundles that do not follow each other from 0 on; ``n`` is what they hold in all.
 
     Raises
@@ -189,7 +188,7 @@ def check_tiles(path: Path, tiles: list[tuple[int, int]], n: int | None) -> None
     expected = 0
     for first, last in tiles:
         if first != expected or last < first:
-            raise damaged(path, f"its bundle {first}-{last} does not follow the one before")
+            raise damaged(where, f"its bundle {first}-{last} does not follow the one before")
         expected = last + 1
     if n is not None and expected != n:
-        raise damaged(path, f"its bundles hold {expected}, and {n} is expected")
+        raise damaged(where, f"its bundles hold {expected}, and {n} is expected")

@@ -18,7 +18,8 @@ import zarr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.store.files import disk_errors, expand_path, remove_begun
+from daskls.store.files import disk_errors, expand_path
+from daskls.store.folder import remove_begun
 from daskls.store.guard import MALFORMED
 from daskls.store.remote import remote_errors
 from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors

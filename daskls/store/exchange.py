@@ -1,29 +1,27 @@
 """The exchange: rows regrouped by leaf on disk, in two stages.
 
 Stage 2 writes one raw file a block: for each partition the block's rows sorted by leaf, section
-after section (features, class codes, weights, global row numbers). Then a small marker takes the
-file's offsets, a checksum of each leaf's run through all sections, and one of the block's values.
-Stage 3 reads a bundle's run from every file by position, and compares its sum. One task writes each
-file, the marker comes last, both by atomic rename: a task that is killed or runs twice does no
-harm. The manifest holds the offsets and sums of all blocks, leaf by leaf, each leaf's sealed.
+after section (features, class codes, weights, global row numbers). Then a small marker names the
+file, by its attempt, and takes its offsets, a checksum of each leaf's run through all sections, and
+one of the block's values. Stage 3 reads a bundle's run from every file by position, and compares
+its sum. A task that is killed or runs twice does no harm: see `store/artifacts.py`. The manifest
+holds the offsets and sums of all blocks, leaf by leaf, each leaf's sealed, and the attempts.
 
 Within a leaf the rows stand in the order of their global row numbers, whatever the blocks were.
 """
 
-import os
-import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
-from io import FileIO
-from pathlib import Path
-from typing import Any, BinaryIO
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from daskls.records import FloatArray, IntArray
+from daskls.store.artifacts import attempt_key, draw_attempt, open_store
+from daskls.store.backend import Backend, Reader, Writer
 from daskls.store.checksums import SUM_NBYTES, checksum, sum_as_bytes
-from daskls.store.files import disk_errors, make_folders, replace_file
-from daskls.store.guard import check_inside, damaged, find_size, open_file, read_into
+from daskls.store.guard import NOT_WRITTEN, damaged
 from daskls.store.packs import read_pack, write_pack
 
 __all__ = ["Exchange", "Rows"]
@@ -70,28 +68,38 @@ class Exchange:
         """Dtype and values a row of each section of a block's file."""
         return [(self.dtype, self.n_features), ("<i4", 1), ("<f8", 1), ("<i8", 1)]
 
+    @cached_property
+    def _store(self) -> Backend:
+        return open_store(self.path.rpartition("/")[0])
+
+    @property
+    def _folder(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def create(self) -> None:
-        """Make the folder."""
-        folder = Path(self.path)
-        make_folders(folder.parent, folder)
+        """Make what the blocks lie in."""
+        self._store.make(self._folder)
 
     def delete(self) -> None:
-        """Remove the folder and all it holds."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove all that the exchange holds."""
+        self._store.drop(self._folder)
 
-    def _file(self, block: int) -> Path:
-        return Path(self.path) / f"block-{block:06d}.rows"
+    def nbytes(self) -> int:
+        """Return the bytes on disk."""
+        return self._store.nbytes(self._folder)
 
-    @property
-    def _root(self) -> Path:
-        return Path(self.path).parent
+    def _data(self, block: int, attempt: int) -> str:
+        return attempt_key(f"{self._folder}/block-{block:06d}.rows", attempt)
 
     def _marker(self, block: int) -> str:
-        return f"{Path(self.path).name}/block-{block:06d}.marker"
+        return f"{self._folder}/block-{block:06d}.marker"
 
     @property
-    def _manifest(self) -> Path:
-        return Path(self.path) / "manifest"
+    def _manifest(self) -> str:
+        return f"{self._folder}/manifest"
 
     def find_block(self, block: int) -> int | None:
         """Return a finished block's checksum, or None; all of it is read.
@@ -101,20 +109,21 @@ class Exchange:
         DamageError : it is not what was written
         """
         marker = self._marker(block)
-        if not os.path.lexists(self._root / marker):
+        if not self._store.exists(marker):
             return None
         self.check_block(block)
-        return int(read_pack(self._root, marker, ["checksum"])["checksum"])
+        return int(read_pack(self._store, marker, ["checksum"])["checksum"])
 
     def drop_block(self, block: int) -> None:
-        """Remove a block, and the manifest that names it."""
-        for path in (self._root / self._marker(block), self._file(block), self._manifest):
-            with disk_errors(path):
-                path.unlink(missing_ok=True)
+        """Remove a block, of all attempts, and the manifest that names it."""
+        # The marker first: what is left if the removal is cut off is nobody's.
+        data = f"{self._folder}/block-{block:06d}.*rows"
+        for pattern in (self._marker(block), data, self._manifest):
+            self._store.drop(pattern, strict=True)
 
     def count_blocks(self) -> int:
         """Return how many blocks are finished."""
-        return len(list(Path(self.path).glob("block-*.marker")))
+        return len(self._store.find(f"{self._folder}/block-*.marker"))
 
     def write_block(
         self, block: int, rows: Rows, partitions: Iterable[IntArray], identity: int
@@ -132,7 +141,9 @@ class Exchange:
         counts = np.zeros(self.n_leaves, np.int64)
         sums = np.zeros(self.n_leaves, np.uint32)
         columns = (rows.X, rows.codes, rows.weights, rows.numbers)
-        with replace_file(self._file(block)) as temporary, temporary.open("wb") as file:
+        attempt = draw_attempt()
+        data = self._data(block, attempt)
+        with self._store.stream(data) as file:
             for leaves in partitions:
                 own = np.bincount(leaves, minlength=self.n_leaves)
                 counts += own
@@ -142,8 +153,14 @@ class Exchange:
                     file.write(section.data)
                     _add_sums(sums, section, own)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        kept = {"offsets": offsets, "sums": sums, "checksum": np.array(identity, np.uint64)}
-        write_pack(self._root, self._marker(block), kept)
+        kept = {
+            "offsets": offsets,
+            "sums": sums,
+            "checksum": np.array(identity, np.uint64),
+            "attempt": np.array(attempt),
+        }
+        if not write_pack(self._store, self._marker(block), kept, lambda: self.read_marker(block)):
+            self._store.drop(data)
 
     def stack_manifest(self) -> IntArray:
         """Write the offsets and sums of all blocks, leaf by leaf; return the rows of each leaf.
@@ -154,18 +171,19 @@ class Exchange:
         """
         offsets = np.empty((self.n_blocks, self.n_leaves + 1), np.int64)
         sums = np.empty((self.n_blocks, self.n_leaves), np.uint32)
+        # A record a leaf, so that a leaf's task reads its own only; then one of the blocks: the
+        # attempt that holds each, and its size.
+        blocks = np.zeros(self.n_blocks, self._record)
         for block in range(self.n_blocks):
-            offsets[block], sums[block] = self.read_marker(block)
-        # A record a leaf, so that a leaf's task reads its own only; then the sizes of the blocks.
-        sizes = np.zeros(self.n_blocks, self._record)
-        sizes["stop"] = offsets[:, -1]
-        with replace_file(self._manifest) as temporary, temporary.open("wb") as file:
+            offsets[block], sums[block], blocks["start"][block] = self.read_marker(block)
+        blocks["stop"] = offsets[:, -1]
+        with self._store.stream(self._manifest) as file:
             for leaf in range(self.n_leaves):
                 record = np.empty(self.n_blocks, self._record)
                 record["start"], record["stop"] = offsets[:, leaf], offsets[:, leaf + 1]
                 record["sum"] = sums[:, leaf]
                 self._write_record(file, leaf, record)
-            self._write_record(file, self.n_leaves, sizes)
+            self._write_record(file, self.n_leaves, blocks)
         leaf_rows: IntArray = np.diff(offsets, axis=1).sum(axis=0)
         return leaf_rows
 
@@ -174,42 +192,44 @@ class Exchange:
         """What the manifest says of a leaf in one block: its rows, and their sum."""
         return np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
 
-    def _write_record(self, file: BinaryIO, number: int, record: FloatArray) -> None:
+    def _write_record(self, file: Writer, number: int, record: FloatArray) -> None:
         file.write(record.data)
         file.write(sum_as_bytes(checksum(record, number)))
 
-    def _read_record(self, file: FileIO, number: int) -> FloatArray:
+    def _read_record(self, reader: Reader, number: int) -> FloatArray:
         """Return a record of the manifest."""
         record, behind = np.empty(self.n_blocks, self._record), np.empty(SUM_NBYTES, np.uint8)
-        file.seek(number * (record.nbytes + SUM_NBYTES))
-        read_into(file, self._manifest, record)
-        read_into(file, self._manifest, behind)
+        at = number * (record.nbytes + SUM_NBYTES)
+        reader.fill(record, at)
+        reader.fill(behind, at + record.nbytes)
         if sum_as_bytes(checksum(record, number)) != behind.tobytes():
-            raise damaged(self._manifest, "its checksum is not that of what was written")
+            raise damaged(reader.name, NOT_WRITTEN)
         return record
 
-    def read_marker(self, block: int) -> tuple[IntArray, IntArray]:
-        """Return offsets and sums of a finished block, whose file has the size that they say.
+    def read_marker(self, block: int) -> tuple[IntArray, IntArray, int]:
+        """Return offsets, sums and attempt of a finished block, whose file has the size they say.
 
         Raises
         ------
         DamageError : they are not what was written
         """
         marker = self._marker(block)
-        found = read_pack(self._root, marker, ["offsets", "sums"])
-        offsets, sums = found["offsets"], found["sums"]
+        found, where = read_pack(self._store, marker), self._store.where(marker)
+        offsets, sums = found.get("offsets", np.empty(0)), found.get("sums", np.empty(0))
         rise = offsets.shape == (self.n_leaves + 1,) and sums.shape == (self.n_leaves,)
         if not rise or offsets[0] or (np.diff(offsets) < 0).any():
-            raise damaged(self._root / marker, "its offsets do not rise")
+            raise damaged(where, "its offsets do not rise")
         n_rows, rest = divmod(int(offsets[-1]), self.n_partitions)
         if rest:
-            raise damaged(self._root / marker, f"{rest} rows are not in all partitions")
-        check_inside(self._file(block), self._root)
-        size = find_size(self._file(block), self._root)
-        expected = n_rows * self.n_partitions * self._row_nbytes
+            raise damaged(where, f"{rest} rows are not in all partitions")
+        # Markers of before name no attempt.
+        attempt = int(found.get("attempt", 0))
+        data = self._data(block, attempt)
+        size, expected = self._store.size(data), n_rows * self.n_partitions * self._row_nbytes
         if size != expected:
-            raise damaged(self._file(block), f"it has {size} bytes, and {expected} are expected")
-        return offsets, sums
+            why = f"it has {size} bytes, and {expected} are expected"
+            raise damaged(self._store.where(data), why)
+        return offsets, sums, attempt
 
     @property
     def _row_nbytes(self) -> int:
@@ -222,11 +242,12 @@ class Exchange:
         ------
         DamageError : it is not what was written
         """
-        offsets, sums = self.read_marker(block)
+        offsets, sums, attempt = self.read_marker(block)
         counts, n_rows = np.diff(offsets), int(offsets[-1]) // self.n_partitions
+        data = self._data(block, attempt)
         for leaf in np.flatnonzero(counts).tolist():
             columns = self._empty(int(counts[leaf]))
-            self._read_run(block, n_rows, int(offsets[leaf]), columns, slice(None), int(sums[leaf]))
+            self._read_run(data, n_rows, int(offsets[leaf]), columns, int(sums[leaf]))
 
     def read_leaf(self, leaf: int) -> Rows:
         """Return all rows of a leaf, in the order of their numbers; read block by block.
@@ -235,18 +256,21 @@ class Exchange:
         ------
         DamageError : a file is missing, or not what was written
         """
-        check_inside(self._manifest, self._root)
-        with open_file(self._manifest, self._root) as file:
-            record, sizes = (self._read_record(file, i) for i in (leaf, self.n_leaves))
+        with self._store.reading(self._manifest) as reader:
+            record, blocks = (self._read_record(reader, i) for i in (leaf, self.n_leaves))
         counts = record["stop"] - record["start"]
         columns = self._empty(int(counts.sum()))
         filled = 0
         for block in np.flatnonzero(counts).tolist():
-            places = slice(filled, filled + int(counts[block]))
-            n_rows = int(sizes["stop"][block]) // self.n_partitions
-            start, own_sum = int(record["start"][block]), int(record["sum"][block])
-            self._read_run(block, n_rows, start, columns, places, own_sum)
-            filled = places.stop
+            run = slice(filled, filled + int(counts[block]))
+            self._read_run(
+                self._data(block, int(blocks["start"][block])),
+                int(blocks["stop"][block]) // self.n_partitions,
+                int(record["start"][block]),
+                [column[run] for column in columns],
+                int(record["sum"][block]),
+            )
+            filled = run.stop
         X, codes, weights, numbers = columns
         return Rows(X, codes[:, 0], weights[:, 0], numbers[:, 0])
 
@@ -255,32 +279,24 @@ class Exchange:
         return [np.empty((n_rows, width), dtype) for dtype, width in self._sections]
 
     def _read_run(
-        self,
-        block: int,
-        n_rows: int,
-        start: int,
-        columns: list[FloatArray],
-        places: slice,
-        expected: int,
+        self, data: str, n_rows: int, start: int, columns: list[FloatArray], expected: int
     ) -> None:
-        """Read one leaf's rows of one block into their places, section by section.
+        """Fill columns with one leaf's rows of one block, section by section.
 
         ``start`` counts the rows of all partitions, of which each has ``n_rows``; ``expected`` is
         the sum of the run.
         """
-        path, own_sum = self._file(block), 0
+        own_sum = 0
         partition, start = divmod(start, n_rows)
         section = partition * n_rows * self._row_nbytes
-        with open_file(path, self._root) as file:
+        with self._store.reading(data) as reader:
             for column in columns:
                 row_nbytes = column.strides[0]
-                file.seek(section + start * row_nbytes)
-                run = column[places]
-                read_into(file, path, run)
-                own_sum = checksum(run, own_sum)
+                reader.fill(column, section + start * row_nbytes)
+                own_sum = checksum(column, own_sum)
                 section += n_rows * row_nbytes
         if own_sum != expected:
-            raise damaged(path, "its checksum is not that of what was written")
+            raise damaged(reader.name, NOT_WRITTEN)
 
 
 def _add_sums(sums: IntArray, section: FloatArray, counts: IntArray) -> None:

@@ -8,14 +8,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.records import FloatArray
+from daskls.store.backend import Attempt
 from daskls.store.checksums import checksum, sum_as_bytes
-from daskls.store.files import write_file
 
 __all__ = [
     "DESCRIPTION",
@@ -92,9 +91,9 @@ class ArraySpec:
         """The number of chunks, 0 of an array without values."""
         return -(-self.shape[0] // self.chunk_rows) if math.prod(self.shape) else 0
 
-    def chunk_path(self, folder: Path, number: int) -> Path:
-        """Return the file of a chunk."""
-        return folder / self.separator.join(("c", str(number), *("0" for _ in self.shape[1:])))
+    def chunk_key(self, number: int) -> str:
+        """Return the key of a chunk below that of its array."""
+        return self.separator.join(("c", str(number), *("0" for _ in self.shape[1:])))
 
     def describe(self) -> dict[str, Any]:
         """Return what the array's own ``zarr.json`` says, which other Zarr libraries read."""
@@ -164,18 +163,17 @@ def pack_arrays(arrays: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[str,
     return np.frombuffer(b"".join(pieces), np.uint8), places
 
 
-def write_array(folder: Path, values: FloatArray, chunk_rows: int) -> ArraySpec:
-    """Write an array's chunks and description into a new folder; return what it is."""
+def write_array(attempt: Attempt, name: str, values: FloatArray, chunk_rows: int) -> ArraySpec:
+    """Write an array's chunks and description; return what it is."""
     spec = ArraySpec.of(values, chunk_rows)
-    folder.mkdir(exist_ok=True)
     sums = []
     for number in range(spec.n_chunks):
         first = number * spec.chunk_rows
         chunk = _chunk(values[first : first + spec.chunk_rows], spec)
         sums.append(checksum(chunk))
-        write_file(spec.chunk_path(folder, number), chunk.data, sum_as_bytes(sums[-1]))
+        attempt.write(f"{name}/{spec.chunk_key(number)}", chunk.data, sum_as_bytes(sums[-1]))
     # Without white space: that would take Python's own encoder in place of the compiled one.
-    write_file(folder / DESCRIPTION, json.dumps(spec.describe()).encode())
+    attempt.write(f"{name}/{DESCRIPTION}", json.dumps(spec.describe()).encode())
     return replace(spec, sums=tuple(sums))
 
 

@@ -2,10 +2,10 @@
 
 A group's ``zarr.json`` keeps, among its attributes, what its arrays are and the sum of each of
 their chunks, and at last its own sum, which the group's place in the store goes into. It is
-written last and by a rename, so it is the marker of the whole. Chunks end in the same sum, as
-Zarr's codec ``crc32c`` wants it: any Zarr library reads them. They are read here by position, so
-that a size is known before memory is taken, a missing chunk is no fill value, and nothing is
-followed out of the store.
+written last, so it is the marker of the whole. Chunks end in the same sum, as Zarr's codec
+``crc32c`` wants it: any Zarr library reads them. They are read here by position, so that a size is
+known before memory is taken, a missing chunk is no fill value, and nothing is followed out of the
+store.
 
 Small arrays may be packed into one array of bytes, ``packed``: each file costs more than what is
 in it. The attribute of that name says where each of them is, by dtype, shape and first byte.
@@ -15,15 +15,15 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import DamageError
 from daskls.records import FloatArray
-from daskls.store.checksums import SUM_NBYTES, checksum, json_checksum, sum_as_bytes
-from daskls.store.files import replace_file, write_file
+from daskls.store.artifacts import Location, open_store, put_once
+from daskls.store.backend import Attempt, Backend
+from daskls.store.checksums import SUM_NBYTES, json_checksum, sum_as_bytes
 from daskls.store.flat import (
     DESCRIPTION,
     MAX_CHUNK_ROWS,
@@ -33,30 +33,21 @@ from daskls.store.flat import (
     pack_arrays,
     write_array,
 )
-from daskls.store.guard import (
-    check_inside,
-    damaged,
-    find_size,
-    malformed_is_damage,
-    open_file,
-    read_into,
-    read_whole,
-)
+from daskls.store.guard import NOT_WRITTEN, damaged, malformed_is_damage
 
 __all__ = [
     "DESCRIPTION",
     "MAX_CHUNK_ROWS",
-    "MAX_DESCRIPTION_NBYTES",
     "Group",
     "check_seal",
     "describe_group",
     "open_group",
-    "parse_attributes",
+    "read_attributes",
     "write_description",
     "write_group",
 ]
 
-ARRAYS, PACKED, SUM = "arrays", "packed", "crc32c"
+ARRAYS, PACKED, PREFIX, SUM = "arrays", "packed", "prefix", "crc32c"
 # A description is far smaller: some hundred bytes a cell of a bundle.
 MAX_DESCRIPTION_NBYTES = 64 << 20
 
@@ -77,45 +68,68 @@ def describe_group(place: str, attributes: Mapping[str, Any]) -> bytes:
 
 
 def write_group(
-    folder: Path,
+    root: Location,
     place: str,
     arrays: Mapping[str, FloatArray],
     attributes: Mapping[str, Any] | None = None,
     chunk_rows: int = MAX_CHUNK_ROWS,
     loose: Collection[str] | None = None,
-) -> None:
+    *,
+    replace: bool = False,
+) -> bool:
     """Write a group whole; its description comes last.
 
     Parameters
     ----------
-    folder : Path. Where it is written; a temporary one, maybe, that is renamed to ``place``.
-    place : str. The group's path inside the store.
+    root : path or Backend. The store.
+    place : str. The group's key.
     arrays : arrays by name. Uncompressed, in chunks of at most ``chunk_rows`` rows.
     attributes : JSON values
     loose : names of arrays that stay by themselves, while all others are packed into one if they
         are small; None to pack none
+    replace : whether a group that is there gives way
+
+    Returns
+    -------
+    is_ours : bool. False where another task's group was first, and stays.
     """
-    # Not the folders above it: those of a store that was removed must not come back.
-    folder.mkdir(exist_ok=True)
+    store = open_store(root)
+
+    def put() -> bool:
+        with store.attempt(place, replace=replace) as attempt:
+            own = _write_arrays(attempt, arrays, dict(attributes or {}), chunk_rows, loose)
+            return attempt.commit(DESCRIPTION, describe_group(place, own))
+
+    return put_once(put, lambda: open_group(store, place), lambda: store.drop(place, strict=True))
+
+
+def _write_arrays(
+    attempt: Attempt,
+    arrays: Mapping[str, FloatArray],
+    own: dict[str, Any],
+    chunk_rows: int,
+    loose: Collection[str] | None,
+) -> dict[str, Any]:
+    """Write a group's arrays; return its attributes, what the arrays are among them."""
     small = {} if loose is None else {n: a for n, a in arrays.items() if n not in loose}
-    own = dict(attributes or {})
     if small and sum(values.nbytes for values in small.values()) <= MAX_PACKED_NBYTES // 2:
         packed, places = pack_arrays(small)
         arrays = {**{name: arrays[name] for name in arrays if name not in small}, PACKED: packed}
         own[PACKED] = {name: vars(at) for name, at in places.items()}
     rows = {PACKED: MAX_PACKED_NBYTES}
     own[ARRAYS] = {
-        name: vars(write_array(folder / name, values, rows.get(name, chunk_rows)))
+        name: vars(write_array(attempt, name, values, rows.get(name, chunk_rows)))
         for name, values in arrays.items()
     }
-    write_description(folder, place, own)
+    if attempt.prefix:
+        own[PREFIX] = attempt.prefix
+    return own
 
 
-def write_description(folder: Path, place: str, attributes: Mapping[str, Any]) -> None:
+def write_description(root: Location, place: str, attributes: Mapping[str, Any]) -> None:
     """Write a group's description, sealed, in the place of any old one."""
-    content = describe_group(place, attributes)
-    with replace_file(folder / DESCRIPTION) as temporary:
-        write_file(temporary, content)
+    key = f"{place}/{DESCRIPTION}" if place else DESCRIPTION
+    open_store(root).put(key, describe_group(place, attributes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,27 +138,27 @@ class Group:
 
     Attributes
     ----------
-    root : Path. The store's folder.
-    place : str. The group's path inside the store.
+    store : Backend
+    place : str. The group's key.
     attrs : dict. Its attributes.
     """
 
-    root: Path
+    store: Backend
     place: str
     attrs: dict[str, Any]
     _specs: dict[str, ArraySpec] = field(default_factory=dict)
     _described: set[str] = field(default_factory=set)
     _places: dict[str, Place] = field(default_factory=dict)
+    _prefix: str = ""
 
-    @cached_property
-    def path(self) -> Path:
-        """The group's folder."""
-        return self.root / self.place
+    def where(self, name: str = DESCRIPTION) -> str:
+        """Return where an array is, or what says what the group is: for people and for errors."""
+        return self.store.where(self._key(name))
 
-    @cached_property
-    def description(self) -> Path:
-        """The file that says what the group is."""
-        return self.path / DESCRIPTION
+    def _key(self, name: str) -> str:
+        """Return the key of what lies in the group."""
+        below = name if name == DESCRIPTION else f"{self._prefix}{name}"
+        return f"{self.place}/{below}" if self.place else below
 
     def __contains__(self, name: object) -> bool:
         return name in self._specs or name in self._places
@@ -160,7 +174,7 @@ class Group:
 
     def _spec(self, name: str) -> ArraySpec:
         if name not in self._specs:
-            raise damaged(self.description, f"it names no array {name!r}")
+            raise damaged(self.where(), f"it names no array {name!r}")
         return self._specs[name]
 
     def read(
@@ -188,10 +202,10 @@ class Group:
         """
         spec = self._places.get(name) or self._spec(name)
         if kind and np.dtype(spec.dtype).kind not in kind:
-            raise damaged(self.description, f"the array {name!r} has dtype {spec.dtype}")
+            raise damaged(self.where(), f"the array {name!r} has dtype {spec.dtype}")
         if shape is not None and not _fits(spec.shape, shape):
             raise damaged(
-                self.description,
+                self.where(),
                 f"the array {name!r} has shape {spec.shape}, and {_shown(shape)} is expected",
             )
         if isinstance(spec, Place):
@@ -201,7 +215,7 @@ class Group:
             start, stop, _ = rows.indices(spec.shape[0])
             values = self._read_rows(name, spec, start, max(start, stop))
         if values.dtype.kind == "f" and not _is_sound(values, finite):
-            raise damaged(self.path / name, "it holds values that are not finite")
+            raise damaged(self.where(name), "it holds values that are not finite")
         return values
 
     @cached_property
@@ -215,65 +229,63 @@ class Group:
         """Compare an array's own description with what the group says of it, once."""
         if name in self._described:
             return
-        path, expected = self.path / name / DESCRIPTION, spec.describe()
-        check_inside(path, self.root)
+        key = f"{self._key(name)}/{DESCRIPTION}"
+        where = self.store.where(key)
         # Other programs may write it in another order or with other white space.
-        found = parse_json(path, read_whole(path, self.root, MAX_DESCRIPTION_NBYTES))
-        if found != expected:
-            raise damaged(path, "it is not as the group's description says")
+        found = parse_json(where, self.store.read(key, MAX_DESCRIPTION_NBYTES))
+        if found != spec.describe():
+            raise damaged(where, "it is not as the group's description says")
         self._described.add(name)
 
     def _read_rows(self, name: str, spec: ArraySpec, start: int, stop: int) -> FloatArray:
         """Return rows start .. stop - 1, read by chunks."""
         size = spec.chunk_rows
         numbers = range(start // size, -(-stop // size)) if stop > start and spec.sums else ()
-        folder = self.path / name
-        paths = [spec.chunk_path(folder, number) for number in numbers]
-        for path in paths:
-            self._check_size(path, spec)
+        keys = [f"{self._key(name)}/{spec.chunk_key(number)}" for number in numbers]
+        for key in keys:
+            self._check_size(key, spec)
         values = np.empty((stop - start, *spec.shape[1:]), spec.dtype)
-        for number, path in zip(numbers, paths, strict=True):
+        for number, key in zip(numbers, keys, strict=True):
             first = number * size
             inside = slice(max(start, first), min(stop, first + size))
             out = values[inside.start - start : inside.stop - start]
             # What is wanted whole is read to its place; anything else by a copy of the chunk.
             chunk = out if len(out) == size else np.empty((size, *spec.shape[1:]), spec.dtype)
-            self._read_chunk(path, chunk, spec.sums[number])
+            self._read_chunk(key, chunk, spec.sums[number])
             if chunk is not out:
                 out[...] = chunk[inside.start - first : inside.stop - first]
         return values
 
-    def _check_size(self, path: Path, spec: ArraySpec) -> None:
+    def _check_size(self, key: str, spec: ArraySpec) -> None:
         """Refuse a chunk of another size than its description says, before memory is taken."""
-        check_inside(path, self.root)
-        expected = spec.chunk_rows * spec.row_nbytes + SUM_NBYTES
-        size = find_size(path, self.root)
+        size, expected = self.store.size(key), spec.chunk_rows * spec.row_nbytes + SUM_NBYTES
         if size != expected:
-            raise damaged(path, f"it has {size} bytes, and {expected} are expected")
+            why = f"it has {size} bytes, and {expected} are expected"
+            raise damaged(self.store.where(key), why)
 
-    def _read_chunk(self, path: Path, chunk: FloatArray, expected: int) -> None:
+    def _read_chunk(self, key: str, chunk: FloatArray, expected: int) -> None:
         """Fill an array with a chunk, and check its sum."""
-        with open_file(path, self.root) as file:
-            read_into(file, path, chunk)
-            behind = np.empty(SUM_NBYTES, np.uint8)
-            read_into(file, path, behind)
-        if checksum(chunk) != expected or behind.tobytes() != sum_as_bytes(expected):
-            raise damaged(path, "its checksum is not that of what was written")
+        behind = np.empty(SUM_NBYTES, np.uint8)
+        with self.store.reading(key) as reader:
+            reader.fill_record(chunk, 0, expected)
+            reader.fill(behind, chunk.nbytes)
+            if behind.tobytes() != sum_as_bytes(expected):
+                raise damaged(reader.name, NOT_WRITTEN)
 
-    def check(self) -> list[Path]:
+    def check(self) -> list[str]:
         """Read all of the group; return the files that are damaged."""
-        found: list[Path] = []
+        found: list[str] = []
         for name, spec in self._specs.items():
             try:
                 self._check_description(name, spec)
             except DamageError as error:
-                found.append(Path(error.path))
+                found.append(error.path)
             for number in range(spec.n_chunks):
                 first = number * spec.chunk_rows
                 try:
                     self._read_rows(name, spec, first, min(first + spec.chunk_rows, spec.shape[0]))
                 except DamageError as error:
-                    found.append(Path(error.path))
+                    found.append(error.path)
         return found
 
 
@@ -293,62 +305,75 @@ def _is_sound(values: FloatArray, finite: bool) -> bool:
     return bool(np.isfinite(values).all() if finite else not np.isnan(values).any())
 
 
-def parse_json(path: Path, content: bytes) -> Any:
+def parse_json(where: str, content: bytes) -> Any:
     """Return the JSON of a file.
 
     Raises
     ------
     DamageError : it is none
     """
-    with malformed_is_damage(path):
+    with malformed_is_damage(where):
         return json.loads(content)
 
 
-def parse_attributes(path: Path, content: bytes) -> dict[str, Any] | None:
+def parse_attributes(where: str, content: bytes) -> dict[str, Any] | None:
     """Return the attributes of a description, its sum among them; None if it is of no group.
 
     Raises
     ------
     DamageError : it is no JSON
     """
-    found = parse_json(path, content)
+    found = parse_json(where, content)
     is_group = isinstance(found, dict) and found.get("node_type") == "group"
     attributes = found.get("attributes") if is_group else None
     return attributes if isinstance(attributes, dict) and found.get("zarr_format") == 3 else None
 
 
-def open_group(root: Path, place: str) -> Group:
+def read_attributes(root: Location, place: str) -> dict[str, Any] | None:
+    """Return what a group's description holds, of which nothing is checked; None if it is none.
+
+    Raises
+    ------
+    DamageError : it is missing, or no JSON
+    """
+    store = open_store(root)
+    key = f"{place}/{DESCRIPTION}" if place else DESCRIPTION
+    return parse_attributes(store.where(key), store.read(key, MAX_DESCRIPTION_NBYTES))
+
+
+def open_group(root: Location, place: str) -> Group:
     """Return a group of a store.
 
     Raises
     ------
     DamageError : its description is missing, or not what was written
     """
-    path = root / place / DESCRIPTION
-    check_inside(path, root)
-    attributes = parse_attributes(path, read_whole(path, root, MAX_DESCRIPTION_NBYTES))
+    store = open_store(root)
+    attributes = read_attributes(store, place)
     if attributes is None:
-        raise damaged(path, "it describes no group")
-    return check_seal(root, place, attributes)
+        raise damaged(store.where(f"{place}/{DESCRIPTION}"), "it describes no group")
+    return check_seal(store, place, attributes)
 
 
-def check_seal(root: Path, place: str, attributes: dict[str, Any]) -> Group:
+def check_seal(root: Location, place: str, attributes: dict[str, Any]) -> Group:
     """Return the group of attributes whose sum is right.
 
     Raises
     ------
     DamageError : it is not
     """
-    path = root / place / DESCRIPTION
+    store = open_store(root)
+    where = store.where(f"{place}/{DESCRIPTION}" if place else DESCRIPTION)
     own = {name: value for name, value in attributes.items() if name != SUM}
-    with malformed_is_damage(path):
+    with malformed_is_damage(where):
         expected = f"{json_checksum(place, own):08x}"
     if attributes.get(SUM) != expected:
-        raise damaged(path, "its checksum is not that of what was written")
-    with malformed_is_damage(path):
+        raise damaged(where, NOT_WRITTEN)
+    with malformed_is_damage(where):
         specs = {str(k): ArraySpec.from_json(v) for k, v in own.pop(ARRAYS, {}).items()}
         places = _parse_places(own.pop(PACKED, {}), specs.get(PACKED))
-    return Group(root, place, own, specs, _places=places)
+        prefix = str(own.pop(PREFIX, ""))
+    return Group(store, place, own, specs, _places=places, _prefix=prefix)
 
 
 def _parse_places(values: Any, packed: ArraySpec | None) -> dict[str, Place]:

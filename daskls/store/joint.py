@@ -1,18 +1,17 @@
 """What L3-SVMs keep: landmarks, the cells' states round by round, and the finished model.
 
 ``joint/<phase>-<round>/<first>-<last>`` holds what one task found for some cells: states, which the
-next round begins from, and statistics, which come last and are the marker. A fit that is called
-again finds its way through the statistics of the rounds it has done. States of a round go when no
-problem can return to them.
+next round begins from, and statistics, which come last, name the states by their attempt, and are
+the marker. A fit that is called again finds its way through the statistics of the rounds it has
+done. States of a round go when no problem can return to them.
 """
 
-import shutil
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import numpy as np
 
 from daskls.records import FloatArray, LinearModel, VoronoiCells
+from daskls.store.artifacts import Location, attempt_key, draw_attempt, open_store
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root, partition_arrays, partition_attributes, report_to_json
@@ -50,19 +49,14 @@ class CellStates:
     deltas: FloatArray
 
 
-def round_path(root: Path, phase: str, number: int) -> Path:
-    """Return the folder of a round."""
-    return root / "joint" / f"{phase}-{number:03d}"
-
-
 def _places(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
-    """Return the places of some cells' files in one round: of states, and of statistics."""
+    """Return the keys of some cells' packs in one round: of states, and of statistics."""
     name = f"joint/{phase}-{number:03d}/{cells[0]:06d}-{cells[1]:06d}"
     return f"{name}.states", f"{name}.stats"
 
 
 def write_states(
-    root: Path,
+    root: Location,
     phase: str,
     number: int,
     cells: tuple[int, int],
@@ -77,43 +71,49 @@ def write_states(
     states : CellStates
     stats : float64 array, shape (c, p, N_STATS)
     """
+    store, attempt = open_store(root), draw_attempt()
     place, marker = _places(phase, number, cells)
-    write_pack(root, place, {f.name: getattr(states, f.name) for f in fields(CellStates)})
-    write_pack(root, marker, {"stats": stats})
+    place = attempt_key(place, attempt)
+    write_pack(store, place, {f.name: getattr(states, f.name) for f in fields(CellStates)})
+    if not write_pack(store, marker, {"stats": stats, "attempt": np.array(attempt)}):
+        store.drop(place)
 
 
-def read_stats(root: Path, phase: str, number: int, cells: tuple[int, int]) -> FloatArray | None:
+def read_stats(
+    root: Location, phase: str, number: int, cells: tuple[int, int]
+) -> FloatArray | None:
     """Return the statistics of a task that is done, or None.
 
     Raises
     ------
     DamageError : they are not what was written
     """
-    marker = _places(phase, number, cells)[1]
-    return read_pack(root, marker, ["stats"])["stats"] if (root / marker).exists() else None
+    store, marker = open_store(root), _places(phase, number, cells)[1]
+    return read_pack(store, marker, ["stats"])["stats"] if store.exists(marker) else None
 
 
-def read_states(root: Path, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
+def read_states(root: Location, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
     """Return the states that a task reached.
 
     Raises
     ------
     DamageError : they are gone, or not what was written
     """
-    place = _places(phase, number, cells)[0]
-    return CellStates(**read_pack(root, place, [f.name for f in fields(CellStates)]))
+    store, (place, marker) = open_store(root), _places(phase, number, cells)
+    # Statistics of before name no attempt.
+    attempt = int(read_pack(store, marker).get("attempt", 0))
+    names = [f.name for f in fields(CellStates)]
+    return CellStates(**read_pack(store, attempt_key(place, attempt), names))
 
 
-def drop_states(root: Path, phase: str, number: int) -> None:
+def drop_states(root: Location, phase: str, number: int) -> None:
     """Remove the states of a round from which nothing goes on; its statistics stay."""
-    for path in round_path(root, phase, number).glob("*.states"):
-        path.unlink(missing_ok=True)
+    open_store(root).drop(f"joint/{phase}-{number:03d}/*.states")
 
 
-def drop_phase(root: Path, phase: str) -> None:
+def drop_phase(root: Location, phase: str) -> None:
     """Remove all rounds of a phase."""
-    for folder in (root / "joint").glob(f"{phase}-*"):
-        shutil.rmtree(folder, ignore_errors=True)
+    open_store(root).drop(f"joint/{phase}-*")
 
 
 def write_landmarks(root: Root, landmarks: FloatArray, gamma: float | None) -> None:
@@ -136,7 +136,7 @@ def read_landmarks(root: Root) -> tuple[FloatArray, float | None] | None:
 
 def _gamma(group: Group) -> float | None:
     """Return the width that a group keeps, or None where the projection has none."""
-    with malformed_is_damage(group.description):
+    with malformed_is_damage(group.where()):
         gamma = group.attrs["gamma"]
         return None if gamma is None else float(str(gamma))
 
@@ -169,7 +169,7 @@ def read_linear_model(index: Group, n_features: int, n_classes: int) -> LinearMo
     DamageError : when the index holds no such model
     """
     if index.attrs.get("partition") != VoronoiCells.__name__:
-        raise damaged(index.description, "the model has no landmarks")
+        raise damaged(index.where(), "the model has no landmarks")
     n_problems = 1 if n_classes == 2 else n_classes
     center = index.read("center", shape=(n_features,), kind="f")
     points = index.read("points", shape=(None, n_features), kind="f")

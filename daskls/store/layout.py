@@ -18,9 +18,7 @@ files: every byte that is read has a checksum. The partition and the index keep 
 root says; `store/repair.py` says what goes with a damaged part.
 """
 
-import shutil
-import uuid
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import CellReport, Chunks, FloatArray, Forest, Partition, Tree, VoronoiCells
+from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import (
     check_chunks,
     check_forest_sizes,
@@ -36,19 +35,17 @@ from daskls.store.checks import (
     check_root,
     check_tree,
 )
-from daskls.store.files import disk_errors
 from daskls.store.groups import (
     DESCRIPTION,
     MAX_CHUNK_ROWS,
-    MAX_DESCRIPTION_NBYTES,
     Group,
     check_seal,
     open_group,
-    parse_attributes,
+    read_attributes,
     write_description,
     write_group,
 )
-from daskls.store.guard import damaged, is_absent, malformed_is_damage, read_whole
+from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.lock import check_owner
 
 __all__ = [
@@ -58,7 +55,7 @@ __all__ = [
     "READABLE",
     "ROOT_COPY",
     "Root",
-    "parse_root",
+    "find_root",
     "partition_arrays",
     "partition_attributes",
     "read_forest",
@@ -77,8 +74,9 @@ KIND = "model"
 HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition"), "root"
 # What only an unfinished fit needs, relative to the store.
 LEFTOVERS = (
-    *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", ".zarr.json.*"),
-    "joint",
+    *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", "joint"),
+    # Attempts of tasks that were killed: see `store/folder.py`.
+    ".*." + "[0-9a-f]" * 32,
 )
 NODE_ARRAYS = ("directions", "thresholds", "children")
 
@@ -127,7 +125,7 @@ def read_forest(group: Group) -> Forest:
     )
     trees = tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True))
     for tree in trees:
-        check_tree(tree, group.description)
+        check_tree(tree, group.where())
     return Forest(trees)
 
 
@@ -140,7 +138,7 @@ def read_partition(group: Group) -> Partition:
     """
     kind = group.attrs.get("partition")
     if kind == Chunks.__name__:
-        with malformed_is_damage(group.description):
+        with malformed_is_damage(group.where()):
             chunks = Chunks(**{f.name: group.attrs[f.name] for f in fields(Chunks)})
             check_chunks(chunks)
         return chunks
@@ -148,7 +146,7 @@ def read_partition(group: Group) -> Partition:
         center = group.read("center", shape=(None,), kind="f")
         return VoronoiCells(center, group.read("points", shape=(None, len(center)), kind="f"))
     if kind != Forest.__name__:
-        raise damaged(group.description, f"it holds no partition, but {kind!r}")
+        raise damaged(group.where(), f"it holds no partition, but {kind!r}")
     return read_forest(group)
 
 
@@ -169,7 +167,7 @@ def report_from_json(group: Group, n_cells: int | None = None) -> FloatArray:
     ------
     DamageError : it keeps no such table
     """
-    with malformed_is_damage(group.description):
+    with malformed_is_damage(group.where()):
         rows = group.attrs["report"]
         table = np.empty(len(rows), CellReport.dtype())
         # A table of an older version lacks the last columns.
@@ -181,25 +179,26 @@ def report_from_json(group: Group, n_cells: int | None = None) -> FloatArray:
     return table
 
 
-def root_stamp(path: str) -> tuple[int, int]:
-    """Return what changes when a model's root is written anew: its file's number and time."""
-    try:
-        status = (Path(path) / DESCRIPTION).stat()
-    except OSError:
-        # Whoever opens it finds out why.
-        return 0, 0
-    return status.st_ino, status.st_mtime_ns
+def root_stamp(root: Location) -> Hashable:
+    """Return what changes when a model's root is written anew."""
+    return open_store(root).stamp(DESCRIPTION)
+
+
+def find_root(root: Location) -> bool:
+    """Whether something is where a model's root would be."""
+    return open_store(root).exists(DESCRIPTION)
 
 
 class Root:
-    """The root group of a model: its folder and its attributes."""
+    """The root group of a model: its store and its attributes."""
 
-    def __init__(self, path: Path, group: Group) -> None:
-        self.path = path
+    def __init__(self, group: Group) -> None:
+        self.store = group.store
+        self.path = Path(self.store.where())
         self.group = group
 
     @classmethod
-    def open(cls, path: Path) -> "Root":
+    def open(cls, path: Location) -> "Root":
         """Open an existing model.
 
         Raises
@@ -207,32 +206,33 @@ class Root:
         StoreError : when there is none, it is something else, or of another format
         DamageError : when its description is not what was written
         """
-        file = path / DESCRIPTION
-        if is_absent(file):
+        store = open_store(path)
+        if not store.exists(DESCRIPTION):
             raise StoreError(
-                f"There is no model at {path}. Give a path that save() or `daskls fit` wrote."
+                f"There is no model at {store.where()}. Give a path that save() or `daskls fit` "
+                "wrote."
             )
-        attributes = parse_root(path)
+        attributes = read_attributes(store, "")
         if attributes is None:
             raise StoreError(
-                f"There is no model at {path}, but a Zarr array or something else. Give a path "
-                "that save() or `daskls fit` wrote."
+                f"There is no model at {store.where()}, but a Zarr array or something else. Give a "
+                "path that save() or `daskls fit` wrote."
             )
-        _check_kind(path, attributes)
+        _check_kind(store.where(), attributes)
         # A format may have other checksums, so it is looked at first.
-        group = check_seal(path, "", attributes)
+        group = check_seal(store, "", attributes)
         check_root(group)
-        return cls(path, group)
+        return cls(group)
 
     @classmethod
-    def create(cls, path: Path, attributes: dict[str, Any]) -> "Root":
+    def create(cls, path: Location, attributes: dict[str, Any]) -> "Root":
         """Create the group with its identity; the marker is not set."""
+        store = open_store(path)
         own = {"daskls_format": FORMAT, "kind": KIND, "complete": False, **attributes}
-        check_owner(path)
-        with disk_errors(path):
-            path.mkdir(parents=True, exist_ok=True)
-            write_description(path, "", own)
-        return cls.open(path)
+        check_owner(Path(store.where()))
+        store.make()
+        write_description(store, "", own)
+        return cls.open(store)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -269,9 +269,8 @@ class Root:
         check_owner(self.path)
         # A store that was begun in an earlier format goes on in this one.
         own = {**self.group.attrs, "daskls_format": FORMAT, **attributes}
-        with disk_errors(self.path):
-            write_description(self.path, "", own)
-        self.group = open_group(self.path, "")
+        write_description(self.store, "", own)
+        self.group = open_group(self.store, "")
 
     def write_group(
         self,
@@ -284,14 +283,7 @@ class Root:
         if name in HOLD_ROOT_COPY:
             copy = {key: value for key, value in self.group.attrs.items() if key != "complete"}
             attributes = {**attributes, ROOT_COPY: copy}
-        temporary = self.path / f".new-{name}-{uuid.uuid4().hex}"
-        try:
-            with disk_errors(self.path):
-                write_group(temporary, name, arrays, attributes, chunk_rows)
-                shutil.rmtree(self.path / name, ignore_errors=True)
-                temporary.rename(self.path / name)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        write_group(self.store, name, arrays, attributes, chunk_rows, replace=True)
 
     def find_group(self, name: str) -> Group | None:
         """Return a subgroup, or None if it was not written.
@@ -300,34 +292,14 @@ class Root:
         ------
         DamageError : it is damaged
         """
-        if is_absent(self.path / name):
-            return None
-        return open_group(self.path, name)
+        return open_group(self.store, name) if self.store.exists(name) else None
 
     def remove_leftovers(self) -> None:
         """Remove exchanges, of earlier tries too, and what killed tasks and clients left."""
-        for kind in LEFTOVERS:
-            for path in self.path.glob(kind):
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
+        self.store.drop(*LEFTOVERS)
 
 
-def parse_root(path: Path) -> dict[str, Any] | None:
-    """Return the attributes of a root's description, or None of what is no group.
-
-    Nothing of them is checked.
-
-    Raises
-    ------
-    DamageError : it is no JSON
-    """
-    file = path / DESCRIPTION
-    return parse_attributes(file, read_whole(file, path, MAX_DESCRIPTION_NBYTES))
-
-
-def _check_kind(path: Path, attributes: dict[str, Any]) -> None:
+def _check_kind(path: str, attributes: dict[str, Any]) -> None:
     """Refuse what is no model, and a model of another format."""
     if attributes.get("kind") != KIND:
         raise StoreError(

@@ -8,21 +8,20 @@ bounded size, a cache a process.
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.store.artifacts import Location
 from daskls.store.caches import on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
 from daskls.store.exchange import Rows
-from daskls.store.files import replace_folder
 from daskls.store.groups import Group, open_group, write_group
 from daskls.store.guard import damaged
 from daskls.store.layout import Root, root_stamp
-from daskls.store.models import bundle_path, finished_bundles, place_of
+from daskls.store.models import bundle_key, finished_bundles
 
 __all__ = [
     "CACHE_NBYTES",
@@ -68,7 +67,7 @@ def unpack(packed: FloatArray) -> Regions:
 
 
 def write_leaves(
-    root: Path,
+    root: Location,
     first_leaf: int,
     leaves: Sequence[Rows],
     cell_ptrs: Sequence[IntArray],
@@ -79,14 +78,13 @@ def write_leaves(
 
     Parameters
     ----------
-    root : Path. The model's folder.
+    root : path or Backend. The model's store.
     first_leaf : int
     leaves : sequence of Rows
     cell_ptrs : sequence of int array. Where each leaf's cells begin, and its number of rows last.
     cells : sequence of Regions. Of each leaf's cells.
     regions : Regions. Of the leaves.
     """
-    target = bundle_path(root, first_leaf, first_leaf + len(leaves) - 1, KIND)
     arrays = {
         "X": np.concatenate([leaf.X for leaf in leaves]),
         "codes": np.concatenate([leaf.codes for leaf in leaves]),
@@ -98,13 +96,13 @@ def write_leaves(
         "cells": np.concatenate([pack(own) for own in cells]),
         "leaves": pack(regions),
     }
-    with replace_folder(target, root) as folder:
-        write_group(folder, place_of(root, target), arrays, chunk_rows=CHUNK_ROWS)
+    key = bundle_key(first_leaf, first_leaf + len(leaves) - 1, KIND)
+    write_group(root, key, arrays, chunk_rows=CHUNK_ROWS)
 
 
 def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
     """Gather what a search needs to know of all leaves before it reads any."""
-    groups = [open_leaf_group(root.path, *bundle) for bundle in bundles]
+    groups = [open_leaf_group(root.store, *bundle) for bundle in bundles]
     arrays = {
         # Regions of leaves without rows have no bounds.
         name: np.concatenate([group.read(name, finite=False) for group in groups])
@@ -114,9 +112,9 @@ def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
     root.write_group(INDEX, arrays, {})
 
 
-def open_leaf_group(root: Path, first: int, last: int) -> Group:
+def open_leaf_group(root: Location, first: int, last: int) -> Group:
     """Return the group of the rows of some leaves."""
-    return open_group(root, place_of(root, bundle_path(root, first, last, KIND)))
+    return open_group(root, bundle_key(first, last, KIND))
 
 
 class LeafReader:
@@ -131,8 +129,8 @@ class LeafReader:
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
         index = root.find_group(INDEX)
         if index is None:
-            raise damaged(root.path / INDEX, "the model lacks its training rows")
-        where, width = index.description, 3 * root.n_features + 2
+            raise damaged(root.store.where(INDEX), "the model lacks its training rows")
+        where, width = index.where(), 3 * root.n_features + 2
         leaf_rows = index.read("leaf_rows", shape=(None,), kind="i")
         n_leaves = len(leaf_rows)
         n_cells = index.read("n_cells", shape=(n_leaves,), kind="i")
@@ -142,7 +140,7 @@ class LeafReader:
         check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
         check_counts(where, "n_cells", n_cells, len(self._cell_rows))
         check_counts(where, "cell_rows", self._cell_rows, root.n_rows)
-        self.path, self._n_classes = root.path, root.n_classes
+        self._store, self._n_classes = root.store, root.n_classes
         self.first_places = np.r_[0, np.cumsum(leaf_rows)]
         self._cell_ptr = np.r_[0, np.cumsum(n_cells)]
         by_cell = np.r_[0, np.cumsum(self._cell_rows)]
@@ -174,7 +172,8 @@ class LeafReader:
         """
         missing = self._missing()
         if missing:
-            raise damaged(bundle_path(self.path, *min(missing), KIND), "it is missing")
+            where = self._store.where(bundle_key(*min(missing), KIND))
+            raise damaged(where, "it is missing")
 
     def has_bundles(self) -> bool:
         """Whether all rows are on disk."""
@@ -182,7 +181,7 @@ class LeafReader:
 
     def _missing(self) -> set[tuple[int, int]]:
         """Return the bundles that are not on disk."""
-        return set(self._bundles) - set(finished_bundles(self.path, KIND))
+        return set(self._bundles) - set(finished_bundles(self._store, KIND))
 
     def leaf_of(self, places: IntArray) -> IntArray:
         """Return the leaf of each place."""
@@ -210,7 +209,7 @@ class LeafReader:
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
         if first not in self._groups:
             # Kept open: it says where everything is.
-            self._groups[first] = open_leaf_group(self.path, first, last)
+            self._groups[first] = open_leaf_group(self._store, first, last)
         begin, start, stop, end = self.first_places[[first, leaf, leaf + 1, last + 1]].tolist()
         n_features = (self.regions.low.shape[1],) if name == "X" else ()
         own = slice(None) if whole else slice(start - begin, stop - begin)
@@ -219,7 +218,7 @@ class LeafReader:
     def _codes(self, leaf: int) -> IntArray:
         """Return the class codes of a leaf's rows, which votes are counted by."""
         found = self._column(leaf, "codes")
-        check_codes(self.path / KIND, "codes", found, self._n_classes)
+        check_codes(self._store.where(KIND), "codes", found, self._n_classes)
         return found
 
     def _read(self, leaf: int) -> LeafRows:
@@ -290,7 +289,7 @@ class _Cache:
             self._left -= nbytes
 
 
-_open: "OrderedDict[tuple[str, str, tuple[int, int]], LeafReader]" = OrderedDict()
+_open: "OrderedDict[tuple[str, str, Hashable], LeafReader]" = OrderedDict()
 _open_lock = threading.Lock()
 
 
@@ -310,7 +309,7 @@ def open_leaves(path: str, fingerprint: str, cache_nbytes: int = CACHE_NBYTES) -
     key = path, fingerprint, root_stamp(path)
     with _open_lock:
         if key not in _open:
-            root = Root.open(Path(path))
+            root = Root.open(path)
             if root.attributes["fingerprint"] != fingerprint:
                 raise StoreError(
                     f"The model at {path} was replaced by another one since this task was set up. "

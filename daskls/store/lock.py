@@ -10,7 +10,6 @@ yet, by a hard link. A dead owner's file is first renamed aside, which one conte
 back if it is not the file that was judged. Contenders of one machine do so one after the other.
 """
 
-import errno
 import json
 import os
 import threading
@@ -21,7 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from daskls.errors import StoreError
-from daskls.store.files import disk_errors, is_being_removed
+from daskls.store.files import disk_errors
+from daskls.store.folder import NO_LINKS, is_being_removed
 from daskls.store.owner import Owner, find_machine, find_start
 
 __all__ = ["BEAT_S", "OWNER", "STALE_S", "check_owner", "own_store"]
@@ -35,8 +35,6 @@ STALE_S = 60.0
 N_TRIES = 20
 PAUSE_S = 0.05
 MAX_NBYTES = 4096
-# What disks without hard links say.
-NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 # The fits of this process that own a store or try to, by token. A fork has a copy of it, but
 # another number.

@@ -1,11 +1,9 @@
 """Models of a bundle's cells as flat arrays, written whole; and read back cell by cell."""
 
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +19,11 @@ from daskls.records import (
     SolverSpec,
     Tree,
 )
+from daskls.store.artifacts import Location, open_store
 from daskls.store.asked import READ_NBYTES, adjacent_runs
 from daskls.store.checks import check_codes, check_counts, check_tree
-from daskls.store.files import replace_folder
 from daskls.store.groups import Group, open_group, write_group
-from daskls.store.guard import damaged, list_folder
+from daskls.store.guard import damaged
 from daskls.store.layout import report_from_json, report_to_json
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
@@ -36,34 +34,28 @@ LARGE = ("rows", "coef")
 __all__ = [
     "BundleModels",
     "branch_arrays",
-    "bundle_path",
+    "bundle_key",
     "disjoint_bundles",
     "done_mask",
     "drop_others",
     "find_tiles",
     "finished_bundles",
-    "place_of",
     "tile_leaves",
     "write_bundle",
 ]
 
 
-def bundle_path(root: Path, first_leaf: int, last_leaf: int, kind: str = "bundles") -> Path:
-    """Return the folder of a bundle's models (or, in "rows", of its leaves' rows)."""
-    return root / kind / f"{first_leaf:06d}-{last_leaf:06d}"
+def bundle_key(first_leaf: int, last_leaf: int, kind: str = "bundles") -> str:
+    """Return the key of a bundle's models (or, in "rows", of its leaves' rows)."""
+    return f"{kind}/{first_leaf:06d}-{last_leaf:06d}"
 
 
-def place_of(root: Path, folder: Path) -> str:
-    """Return a folder's path inside its store, as it goes into checksums."""
-    return folder.relative_to(root).as_posix()
-
-
-def finished_bundles(root: Path, kind: str = "bundles") -> list[tuple[int, int]]:
+def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, int]]:
     """Return (first, last) leaf of every bundle on disk, in order.
 
-    A bundle's folder appears by rename when all of it is written: it is its own marker.
+    A bundle appears when all of it is written: it is its own marker.
     """
-    names = list_folder(root / kind)
+    names = open_store(root).names(kind)
     # Whatever else people and their file managers put there is passed over.
     found = [match for match in map(NAME.fullmatch, names) if match]
     return sorted((int(match[1]), int(match[2])) for match in found)
@@ -94,7 +86,7 @@ def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return taken
 
 
-def done_mask(root: Path, n: int, kind: str = "bundles") -> list[bool]:
+def done_mask(root: Location, n: int, kind: str = "bundles") -> list[bool]:
     """Return which of n leaves (or centers) some bundle on disk holds."""
     done = [False] * n
     for first, last in disjoint_bundles(finished_bundles(root, kind)):
@@ -102,7 +94,7 @@ def done_mask(root: Path, n: int, kind: str = "bundles") -> list[bool]:
     return done
 
 
-def find_tiles(root: Path, n: int, kind: str = "bundles") -> list[tuple[int, int]]:
+def find_tiles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int, int]]:
     """Return bundles on disk that hold each of n leaves (or centers) exactly once.
 
     Raises
@@ -112,16 +104,16 @@ def find_tiles(root: Path, n: int, kind: str = "bundles") -> list[tuple[int, int
     tiles = tile_leaves(finished_bundles(root, kind), n)
     if tiles is None:
         raise StoreError(
-            f"{root / kind} lacks bundles that were finished: something removed them. Call fit "
-            "again on the same store: only what is missing is done."
+            f"{open_store(root).where(kind)} lacks bundles that were finished: something removed "
+            "them. Call fit again on the same store: only what is missing is done."
         )
     return tiles
 
 
-def drop_others(root: Path, tiles: list[tuple[int, int]], kind: str = "bundles") -> None:
+def drop_others(root: Location, tiles: list[tuple[int, int]], kind: str = "bundles") -> None:
     """Remove the bundles that a finished model does not use: those of lost clients' late tasks."""
-    for bundle in set(finished_bundles(root, kind)) - set(tiles):
-        shutil.rmtree(bundle_path(root, *bundle, kind), ignore_errors=True)
+    others = set(finished_bundles(root, kind)) - set(tiles)
+    open_store(root).drop(*(bundle_key(*bundle, kind) for bundle in others))
 
 
 def branch_arrays(branches: Sequence[Tree]) -> dict[str, FloatArray]:
@@ -135,17 +127,17 @@ def branch_arrays(branches: Sequence[Tree]) -> dict[str, FloatArray]:
 
 
 def write_bundle(
-    root: Path,
+    root: Location,
     first_leaf: int,
     last_leaf: int,
     models: Sequence[LocalModel],
     extra: dict[str, FloatArray],
 ) -> BundleReport:
-    """Write the models of a bundle; the folder appears whole.
+    """Write the models of a bundle; they appear whole, unless another task was first.
 
     Parameters
     ----------
-    root : Path. The model's folder.
+    root : path or Backend. The model's store.
     first_leaf, last_leaf : int. The bundle's name: its leaves, or its centers.
     models : sequence of LocalModel, in the order of cells
     extra : dict of arrays that the method keeps beside them
@@ -154,7 +146,6 @@ def write_bundle(
     -------
     report : BundleReport
     """
-    target = bundle_path(root, first_leaf, last_leaf)
     d = len(models[0].center)
     report = np.array([m.report.as_tuple() for m in models], CellReport.dtype())
     arrays = {
@@ -166,9 +157,8 @@ def write_bundle(
         "n_support": np.concatenate([np.diff(m.class_ptr) for m in models]),
         **extra,
     }
-    with replace_folder(target, root) as folder:
-        attributes = {"report": report_to_json(report)}
-        write_group(folder, place_of(root, target), arrays, attributes, loose=LARGE)
+    attributes = {"report": report_to_json(report)}
+    write_group(root, bundle_key(first_leaf, last_leaf), arrays, attributes, loose=LARGE)
     return BundleReport(
         first_leaf,
         last_leaf,
@@ -194,7 +184,7 @@ class BundleModels:
     there is no index yet.
     """
 
-    root: Path
+    root: Location
     first_leaf: int
     last_leaf: int
     spec: SolverSpec
@@ -204,8 +194,7 @@ class BundleModels:
 
     @cached_property
     def _group(self) -> Group:
-        path = bundle_path(self.root, self.first_leaf, self.last_leaf)
-        return open_group(self.root, place_of(self.root, path))
+        return open_group(self.root, bundle_key(self.first_leaf, self.last_leaf))
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -224,7 +213,7 @@ class BundleModels:
         group, d = self._group, len(center)
         n_leaves = self.last_leaf - self.first_leaf + 1
         counts = group.read("branch_nodes", shape=(n_leaves,), kind="i")
-        check_counts(group.description, "branch_nodes", counts, self.count_cells() - n_leaves)
+        check_counts(group.where(), "branch_nodes", counts, self.count_cells() - n_leaves)
         total, stops = int(counts.sum()), np.cumsum(counts)
         directions = group.read("directions", shape=(total, d), kind="f")
         thresholds = group.read("thresholds", shape=(total,), kind="f")
@@ -234,7 +223,7 @@ class BundleModels:
             for a, b in zip(stops - counts, stops, strict=True)
         ]
         for tree in trees:
-            check_tree(tree, group.description)
+            check_tree(tree, group.where())
         return trees
 
     @cached_property
@@ -245,9 +234,9 @@ class BundleModels:
         # A constant model keeps one class, whatever its cell held.
         n_kept = np.where(n_support > 0, n_classes, 1)
         # Bounded first: a sum of counts that nobody wrote may overflow.
-        check_counts(group.description, "n_support", n_support, group.shape_of("rows")[0])
+        check_counts(group.where(), "n_support", n_support, group.shape_of("rows")[0])
         if self.n_classes is not None:
-            check_codes(group.description, "n_classes", n_kept, self.n_classes + 1)
+            check_codes(group.where(), "n_classes", n_kept, self.n_classes + 1)
         pair_ptr = _starts(n_kept * (n_kept - 1) // 2)
         class_ptr = _starts(n_kept)
         small = {
@@ -265,7 +254,7 @@ class BundleModels:
 
     def _check_classes(self, small: dict[str, FloatArray], n_support: IntArray) -> None:
         """Refuse codes out of range or order, and support rows of classes that do not add up."""
-        path, ptr = self._group.description, small["class_ptr"]
+        path, ptr = self._group.where(), small["class_ptr"]
         classes, support = small["classes"], small["support"]
         if self.n_classes is not None:
             check_codes(path, "classes", classes, self.n_classes)

@@ -7,24 +7,16 @@ before memory is taken.
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from io import FileIO
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from daskls.records import FloatArray
+from daskls.store.artifacts import Location, open_store, put_once
+from daskls.store.backend import Reader
 from daskls.store.checksums import checksum
-from daskls.store.files import make_folders, replace_file, write_file
-from daskls.store.guard import (
-    check_inside,
-    damaged,
-    find_size,
-    malformed_is_damage,
-    open_file,
-    read_into,
-)
+from daskls.store.guard import NOT_WRITTEN, damaged, malformed_is_damage
 
 __all__ = ["check_pack", "read_pack", "write_pack"]
 
@@ -34,23 +26,37 @@ LEAD = np.dtype("<u4")
 MAX_HEADER_NBYTES = 1 << 16
 
 
-def write_pack(root: Path, place: str, arrays: Mapping[str, FloatArray]) -> None:
-    """Write named arrays; the file appears whole.
+def write_pack(
+    root: Location,
+    place: str,
+    arrays: Mapping[str, FloatArray],
+    verify: Callable[[], object] | None = None,
+) -> bool:
+    """Write named arrays; the pack appears whole, and is the marker of all that it names.
 
     Parameters
     ----------
-    root : Path. The store's folder.
-    place : str. The file's path inside the store.
+    root : path or Backend. The store.
+    place : str. The pack's key.
     arrays : arrays of numbers by name
+    verify : raises DamageError where a pack that is there, or what it names, is not what was
+        written; None looks at the pack alone
+
+    Returns
+    -------
+    is_ours : bool. False where another task's pack was first, and stays.
     """
-    path = root / place
-    make_folders(root, path.parent)
+    store = open_store(root)
     flat = {name: np.asarray(values, order="C") for name, values in arrays.items()}
     entries = {name: [own.dtype.str, list(own.shape), checksum(own)] for name, own in flat.items()}
     header = json.dumps(entries).encode()
     lead = np.array([len(header), _seal(place, header)], LEAD)
-    with replace_file(path) as temporary:
-        write_file(temporary, MAGIC, lead.data, header, *(_as_bytes(own) for own in flat.values()))
+    pieces = (MAGIC, lead.data, header, *(_as_bytes(own) for own in flat.values()))
+    return put_once(
+        lambda: store.put(place, *pieces, create=True),
+        verify or (lambda: check_pack(store, place)),
+        lambda: store.drop(place, strict=True),
+    )
 
 
 def _as_bytes(values: FloatArray) -> Any:
@@ -62,72 +68,63 @@ def _seal(place: str, header: bytes) -> int:
     return checksum(header, checksum(place.encode() + b"\n"))
 
 
-def read_pack(root: Path, place: str, names: Iterable[str]) -> dict[str, FloatArray]:
-    """Return some of a pack's arrays.
+def read_pack(
+    root: Location, place: str, names: Iterable[str] | None = None
+) -> dict[str, FloatArray]:
+    """Return some of a pack's arrays, or all.
 
     Raises
     ------
     DamageError : it is missing, or not what was written
     """
-    path = root / place
-    check_inside(path, root)
-    size = find_size(path, root)
-    with open_file(path, root) as file:
-        places = _read_header(file, path, place, size)
-        with malformed_is_damage(path):
-            wanted = {name: places[name] for name in names}
-        return {name: _read_array(file, path, *own) for name, own in wanted.items()}
+    with open_store(root).reading(place) as reader:
+        places = _read_header(reader, place)
+        with malformed_is_damage(reader.name):
+            wanted = places if names is None else {name: places[name] for name in names}
+        return {name: _read_array(reader, *own) for name, own in wanted.items()}
 
 
-def check_pack(root: Path, place: str) -> None:
+def check_pack(root: Location, place: str) -> None:
     """Read all of a pack.
 
     Raises
     ------
     DamageError : it is missing, or not what was written
     """
-    path = root / place
-    check_inside(path, root)
-    size = find_size(path, root)
-    with open_file(path, root) as file:
-        for own in _read_header(file, path, place, size).values():
-            _read_array(file, path, *own)
+    read_pack(root, place)
 
 
 def _read_header(
-    file: FileIO, path: Path, place: str, size: int
+    reader: Reader, place: str
 ) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]:
-    """Return dtype, shape, position and sum of each array, which end where the file ends."""
+    """Return dtype, shape, position and sum of each array, which end where the pack ends."""
     lead = np.empty(len(MAGIC) + 2 * LEAD.itemsize, np.uint8)
-    read_into(file, path, lead)
+    reader.fill(lead, 0)
     n_header, seal = lead[len(MAGIC) :].view(LEAD).tolist()
     if lead[: len(MAGIC)].tobytes() != MAGIC or n_header > MAX_HEADER_NBYTES:
-        raise damaged(path, "it does not begin as such files do")
+        raise damaged(reader.name, "it does not begin as such files do")
     content = np.empty(n_header, np.uint8)
-    read_into(file, path, content)
+    reader.fill(content, len(lead))
     header = content.tobytes()
     if _seal(place, header) != seal:
-        raise damaged(path, "its checksum is not that of what was written")
+        raise damaged(reader.name, NOT_WRITTEN)
     at, places = len(lead) + n_header, {}
-    with malformed_is_damage(path):
+    with malformed_is_damage(reader.name):
         for name, (text, shape, own_sum) in json.loads(header).items():
             dtype = np.dtype(text)
             if dtype.kind not in "biuf" or any(type(n) is not int or n < 0 for n in shape):
                 raise ValueError(f"{name} has dtype {text} and shape {shape}")
             places[name] = dtype, tuple(shape), at, own_sum
             at += dtype.itemsize * math.prod(shape)
-    if at != size:
-        raise damaged(path, f"it has {size} bytes, and {at} are expected")
+    if at != reader.nbytes:
+        raise damaged(reader.name, f"it has {reader.nbytes} bytes, and {at} are expected")
     return places
 
 
 def _read_array(
-    file: FileIO, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], at: int, own_sum: int
+    reader: Reader, dtype: np.dtype[Any], shape: tuple[int, ...], at: int, own_sum: int
 ) -> FloatArray:
-    """Return one array, whose size is within the file's."""
+    """Return one array, whose size is within the pack's."""
     values = np.empty(shape, dtype)
-    file.seek(at)
-    read_into(file, path, values.reshape(-1))
-    if checksum(values) != own_sum:
-        raise damaged(path, "its checksum is not that of what was written")
+    reader.fill_record(values.reshape(-1), at, own_sum)
     return values

@@ -4,13 +4,12 @@
 own marker. All of it goes when the model is finished.
 """
 
-import shutil
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from daskls.records import FloatArray
+from daskls.store.artifacts import Location, open_store
 from daskls.store.exchange import Rows
-from daskls.store.models import bundle_path, place_of
+from daskls.store.models import bundle_key
 from daskls.store.packs import read_pack, write_pack
 
 __all__ = ["has_part", "read_part", "read_rows", "remove_parts", "write_part"]
@@ -24,24 +23,24 @@ def kind_path(kind: str) -> str:
     return f"{FOLDER}/{kind}"
 
 
-def _place(root: Path, kind: str, first: int, last: int) -> str:
-    return place_of(root, bundle_path(root, first, last, kind_path(kind)))
+def _key(kind: str, first: int, last: int) -> str:
+    return bundle_key(first, last, kind_path(kind))
 
 
-def has_part(root: Path, kind: str, first: int, last: int) -> bool:
+def has_part(root: Location, kind: str, first: int, last: int) -> bool:
     """Whether a part is on disk."""
-    return bundle_path(root, first, last, kind_path(kind)).exists()
+    return open_store(root).exists(_key(kind, first, last))
 
 
 def write_part(
-    root: Path, kind: str, first: int, last: int, arrays: Mapping[str, FloatArray]
+    root: Location, kind: str, first: int, last: int, arrays: Mapping[str, FloatArray]
 ) -> None:
-    """Write named arrays; the file appears whole."""
-    write_pack(root, _place(root, kind, first, last), arrays)
+    """Write named arrays; a part that is there stays."""
+    write_pack(root, _key(kind, first, last), arrays)
 
 
 def read_part(
-    root: Path, kind: str, first: int, last: int, names: Iterable[str]
+    root: Location, kind: str, first: int, last: int, names: Iterable[str]
 ) -> dict[str, FloatArray]:
     """Read some of a part's arrays.
 
@@ -49,15 +48,15 @@ def read_part(
     ------
     DamageError : it is missing, or not what was written
     """
-    return read_pack(root, _place(root, kind, first, last), names)
+    return read_pack(root, _key(kind, first, last), names)
 
 
-def read_rows(root: Path, kind: str, first: int, last: int) -> Rows:
+def read_rows(root: Location, kind: str, first: int, last: int) -> Rows:
     """Read a part that was written with the arrays of `Rows`."""
     found = read_part(root, kind, first, last, ROW_ARRAYS)
     return Rows(*(found[name] for name in ROW_ARRAYS))
 
 
-def remove_parts(root: Path) -> None:
+def remove_parts(root: Location) -> None:
     """Remove all parts of all kinds."""
-    shutil.rmtree(root / FOLDER, ignore_errors=True)
+    open_store(root).drop(FOLDER)

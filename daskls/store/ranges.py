@@ -7,7 +7,6 @@ of them is a range of bytes.
 import math
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,9 @@ from zarr.codecs import BytesCodec
 from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.storage import LocalStore
 
-from daskls.errors import StoreError
+from daskls.errors import DamageError, StoreError
 from daskls.records import FloatArray
+from daskls.store.folder import Folder
 from daskls.store.sources import plain_size
 
 __all__ = ["read_range", "unit_rows"]
@@ -57,10 +57,10 @@ def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> FloatArray | 
     if dtype is None or start == stop:
         return None
     out = np.empty((stop - start, *array.shape[1:]), np.dtype(array.dtype))
-    folder = Path(array.store_path.store.root) / array.store_path.path
-    for key, first, last, place in _parts(array, start, stop):
-        root = Path(array.store_path.store.root)
-        rows = _read_part(folder / key, root, array.chunks, dtype, first, last)
+    folder, inside_of = Folder(str(array.store_path.store.root)), array.store_path.path
+    for name, first, last, place in _parts(array, start, stop):
+        key = f"{inside_of}/{name}" if inside_of else name
+        rows = _read_part(folder, key, array.chunks, dtype, first, last)
         if rows is None:
             # Zarr's answer for a chunk that was never written.
             rows = np.full((last - first, *array.chunks[1:]), array.fill_value or 0, dtype)
@@ -89,37 +89,22 @@ def _parts(
 
 
 def _read_part(
-    path: Path, root: Path, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
+    folder: Folder, key: str, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
 ) -> FloatArray | None:
     """Read rows of one chunk's file; None if there is no file."""
     row_nbytes = dtype.itemsize * math.prod(chunks[1:])
-    size = plain_size(path, root)
+    path, size, nbytes = folder.where(key), plain_size(folder, key), row_nbytes * chunks[0]
     if size is None:
         return None
-    _check_size(path, size, row_nbytes * chunks[0])
-    try:
-        rows = np.empty((last - first, *chunks[1:]), dtype)
-        with path.open("rb", buffering=0) as file:
-            file.seek(first * row_nbytes)
-            _fill(file, rows.data.cast("B"))
-    except OSError as error:
-        raise StoreError(f"Cannot read {path}: {error}. Check it, or write it again.") from error
-    return rows
-
-
-def _check_size(path: Path, size: int, nbytes: int) -> None:
-    """Refuse a chunk's file of another size."""
     if size != nbytes:
         raise StoreError(
             f"{path} has {size} bytes and its chunk {nbytes}: it is truncated or damaged. Write "
             "the array again."
         )
-
-
-def _fill(file: Any, buffer: memoryview) -> None:
-    """Read until the buffer is full: one call reads 2 GiB at the most."""
-    while len(buffer):
-        n_read = file.readinto(buffer)
-        if not n_read:
-            raise OSError("it became shorter while it was read")
-        buffer = buffer[n_read:]
+    rows = np.empty((last - first, *chunks[1:]), dtype)
+    try:
+        with folder.reading(key) as reader:
+            reader.fill(rows, first * row_nbytes)
+    except DamageError as error:
+        raise StoreError(f"Cannot read {path}: {error.why}. Write it again.") from error
+    return rows

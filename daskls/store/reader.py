@@ -1,10 +1,9 @@
 """A finished model, opened: its index in memory, its cells read on demand."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from daskls.records import (
     Partition,
     SolverSpec,
 )
+from daskls.store.artifacts import Location
 from daskls.store.asked import asked_bundles
 from daskls.store.caches import kept
 from daskls.store.centers import read_centers
@@ -145,30 +145,31 @@ class ModelReader:
 
     Attributes
     ----------
-    path : Path
+    path : Path. Its folder.
     meta : dict. What the estimator wrote about itself.
     index : Group. What answers need to find their cells.
     """
 
-    def __init__(self, path: Path) -> None:
-        root = Root.open(path)
+    def __init__(self, location: Location) -> None:
+        root = Root.open(location)
+        path = root.path
         if not root.is_complete:
             raise StoreError(
                 f"The model at {path} is not finished. Call fit again with store={str(path)!r} "
                 "and the same data and parameters: only unfinished tasks run."
             )
-        self.path = path
+        self.path, self._store = path, root.store
         self.fingerprint = str(root.attributes["fingerprint"])
         self.meta: dict[str, Any] = root.attributes["meta"]
         index = root.find_group("index")
         if index is None:
-            raise damaged(path / "index", "the model lacks its index")
+            raise damaged(root.store.where("index"), "the model lacks its index")
         self.index = index
         self._forest = read_forest(index) if "n_nodes" in index else None
         listed = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2), kind="i")]
         self._first_cell = self._read_first_cells(len(listed))
         spec = spec_from_json(self.meta["spec"])
-        missing = sorted(set(listed) - set(finished_bundles(path)))
+        missing = sorted(set(listed) - set(finished_bundles(root.store)))
         if missing:
             raise StoreError(
                 f"The model at {path} lacks {len(missing)} of its {len(listed)} bundles, "
@@ -177,7 +178,7 @@ class ModelReader:
         n_features, n_classes = self.meta["n_features"], len(self.meta["classes"]["values"])
         counts = np.diff(self._first_cell).tolist()
         self.bundles = [
-            BundleModels(path, a, b, spec, n_cells, n_features, n_classes)
+            BundleModels(root.store, a, b, spec, n_cells, n_features, n_classes)
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
         if self._forest is not None:
@@ -188,12 +189,12 @@ class ModelReader:
         # A model of rows or of landmarks has no bundles.
         found: list[int] = self.index.read("first_cell", shape=(n_bundles + 1,), kind="i").tolist()
         if found[0] * n_bundles or any(a >= b for a, b in pairwise(found)):
-            raise damaged(self.index.path / "first_cell", "the cells of bundles do not rise from 0")
+            raise damaged(self.index.where("first_cell"), "the cells of bundles do not rise from 0")
         return found
 
     def _check_forest(self, forest: Forest, bundles: list[tuple[int, int]]) -> None:
         """Refuse trees of other cells than the bundles hold, or of other features."""
-        where = self.index.description
+        where = self.index.where()
         check_tiles(where, bundles, None)
         if forest.n_leaves != self.n_cells:
             raise damaged(where, f"its trees have {forest.n_leaves} cells, not {self.n_cells}")
@@ -235,14 +236,14 @@ class ModelReader:
     def spec(self) -> SolverSpec:
         """What the cells were trained with; gamma as the fit found it."""
         spec = spec_from_json(self.meta["spec"])
-        with malformed_is_damage(self.index.description):
+        with malformed_is_damage(self.index.where()):
             gamma = self.index.attrs.get("gamma")
             return spec if gamma is None else replace(spec, gamma=(float(str(gamma)),))
 
     @property
     def cover(self) -> dict[str, int]:
         """How the centers of neighborhoods were decided: rounds, and rows searched."""
-        centers = read_centers(Root.open(self.path))
+        centers = read_centers(Root.open(self._store))
         if centers is None:
             return {}
         return {"n_rounds": centers.n_rounds, "n_searched": centers.n_searched}
@@ -250,7 +251,7 @@ class ModelReader:
     @property
     def summary(self) -> dict[str, Any]:
         """What a method of one model tried, and what it chose; empty for the others."""
-        with malformed_is_damage(self.index.description):
+        with malformed_is_damage(self.index.where()):
             return dict(self.index.attrs.get("summary", {}))
 
     @cached_property
@@ -303,9 +304,9 @@ def open_model(path: str, fingerprint: str) -> ModelReader:
 
 
 @kept(maxsize=8)
-def _open_model(path: str, fingerprint: str, stamp: tuple[int, int]) -> ModelReader:
+def _open_model(path: str, fingerprint: str, stamp: Hashable) -> ModelReader:
     """Return a reader; the stamp keeps one of replaced files from being used again."""
-    reader = ModelReader(Path(path))
+    reader = ModelReader(path)
     if reader.fingerprint != fingerprint:
         raise StoreError(
             f"The model at {path} was replaced by another one since this prediction was set up. "

@@ -6,7 +6,6 @@ fill value, as Zarr has it.
 """
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,8 @@ from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.storage import LocalStore
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.guard import MALFORMED, check_inside, find_size
+from daskls.store.folder import Folder
+from daskls.store.guard import MALFORMED
 from daskls.store.packed import unpacks_beyond
 
 __all__ = ["OWN_ARRAY", "open_array", "open_zarr_group", "own_codecs", "plain_size", "read_errors"]
@@ -76,22 +76,23 @@ class GuardedStore(LocalStore):  # type: ignore[misc]
         ------
         StoreError
         """
-        path = Path(self.root) / key
-        is_metadata = path.name in METADATA
+        is_metadata = key.rpartition("/")[2] in METADATA
         most = MAX_METADATA_NBYTES if is_metadata else self.most
-        size = plain_size(path, Path(self.root))
+        folder = Folder(str(self.root))
+        size, where = plain_size(folder, key), folder.where(key)
         if size is None and self.is_whole and not is_metadata:
-            raise _refused(path, "the chunk is missing")
+            raise _refused(where, "the chunk is missing")
         if size is not None and most is not None and size > most:
-            raise _refused(path, f"it has {size} bytes, and at most {most} are expected")
+            raise _refused(where, f"it has {size} bytes, and at most {most} are expected")
 
     def _check_packed(self, key: str, found: Any) -> Any:
         """Refuse a chunk that would unpack to more than its array says."""
-        if found is not None and self.packing is not None and Path(key).name not in METADATA:
+        is_metadata = key.rpartition("/")[2] in METADATA
+        if found is not None and self.packing is not None and not is_metadata:
             name, most = self.packing
             if unpacks_beyond(name, found.to_bytes(), most):
                 why = f"it unpacks to more than the {most >> 1} bytes of a chunk"
-                raise _refused(Path(self.root) / key, why)
+                raise _refused(f"{self.root}/{key}", why)
         return found
 
     async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +106,7 @@ class GuardedStore(LocalStore):  # type: ignore[misc]
         return self._check_packed(key, super().get_sync(key, *args, **kwargs))
 
 
-def plain_size(path: Path, root: Path) -> int | None:
+def plain_size(folder: Folder, key: str) -> int | None:
     """Return the size of a file of somebody's data, or None if there is none.
 
     Raises
@@ -113,15 +114,14 @@ def plain_size(path: Path, root: Path) -> int | None:
     StoreError : it is no plain file, or a link out of the data
     """
     try:
-        check_inside(path, root)
-        return find_size(path, root)
+        return folder.size(key)
     except DamageError as error:
-        if os.path.lexists(path):
-            raise _refused(path, error.why) from error
+        if folder.exists(key):
+            raise _refused(folder.where(key), error.why) from error
         return None
 
 
-def _refused(path: Path, why: str) -> StoreError:
+def _refused(path: str, why: str) -> StoreError:
     return StoreError(f"The data's file {path} is not read: {why}. Copy or write the data again.")
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from daskls.errors import StoreError
-from daskls.store.files import disk_errors, is_being_removed
+from daskls.store.files import disk_errors
+from daskls.store.folder import is_being_removed
 
 __all__ = ["ModelHandle", "TemporaryFolder"]
 

@@ -27,7 +27,7 @@ from daskls.methods.sampling import search as sampling_search
 from daskls.methods.sampling import train as sampling
 from daskls.run import begin, gather
 from daskls.store import exchange
-from daskls.store.models import bundle_path
+from daskls.store.models import bundle_key
 from daskls.store.reader import ModelReader
 
 N_DAMAGES = int(os.environ.get("DASKLS_DAMAGES", 2))
@@ -201,7 +201,7 @@ def test_only_what_is_damaged_is_trained_again(tmp_path, monkeypatch):
     expected = model_bits(small_svc(store=store).fit(X, Y))
     reader = ModelReader(store)
     damaged = reader.bundles[2]
-    folder = bundle_path(store, damaged.first_leaf, damaged.last_leaf)
+    folder = store / bundle_key(damaged.first_leaf, damaged.last_leaf)
     before = {f: t for f, t in times(store / "bundles").items() if folder not in f.parents}
     assert len(before) >= 3
     (folder / "coef" / "c.0").write_bytes(b"")

@@ -3,7 +3,6 @@
 import errno
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import dask
 import pytest
@@ -14,7 +13,7 @@ import daskls
 from daskls import StoreError
 from daskls.methods.cells import train
 from daskls.run import regroup
-from daskls.store import flat, groups, packs
+from daskls.store import folder
 
 
 def test_every_task_twice_at_once_does_no_harm(data, undisturbed, monkeypatch, tmp_path):
@@ -90,18 +89,16 @@ def no_space(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def half_written(part):
-    """Return what tells that such a file is opened for writing; it leaves the half that fits."""
+def folder_writer(monkeypatch, at, part):
+    """Fail on files of the store whose path holds ``part``; the half that fits is left."""
 
-    def match(path, *args, **kwargs):
-        if part not in path.name:
-            return False
-        # Not by Path.open, which is what is patched.
-        with open(path, "wb") as file:
-            file.write(b"half")
-        return True
+    def match(path):
+        if part in path:
+            with open(path, "wb") as file:
+                file.write(b"half")
+        return part in path
 
-    return match
+    return FullFrom(monkeypatch, folder, "create_file", at, match)
 
 
 class FullFrom:
@@ -130,30 +127,20 @@ def zarr_writer(monkeypatch, at, part):
     return FullFrom(monkeypatch, _local, "_put", at, lambda path, *_, **__: part in str(path))
 
 
-def group_writer(monkeypatch, at, part):
-    """Fail on files of the store's groups whose path holds ``part``."""
-    full = FullFrom(monkeypatch, flat, "write_file", at, lambda path, *_: part in str(path))
-    monkeypatch.setattr(groups, "write_file", flat.write_file)
-    return full
+# What the paths of files that are being written hold.
+PARTS = {
+    **{"exchange": ".rows.", "marker": ".marker.", "manifest": "/.manifest."},
+    **{"partition": "/.partition.", "bundles": "/bundles/", "index": "/.index."},
+    "root": "m/.zarr.json",
+}
 
 
 @pytest.mark.parametrize("at", [0, 5])
-@pytest.mark.parametrize(
-    "place", ["exchange", "marker", "manifest", "partition", "bundles", "index", "root"]
-)
+@pytest.mark.parametrize("place", PARTS)
 def test_a_full_disk(place, at, data, undisturbed, monkeypatch, tmp_path):
     store = tmp_path / "m"
-    if place == "exchange":
-        full = FullFrom(monkeypatch, Path, "open", at, half_written(".rows."))
-    elif place == "manifest":
-        full = FullFrom(monkeypatch, Path, "open", 0, half_written(".manifest."))
-    elif place == "marker":
-        full = FullFrom(monkeypatch, packs, "write_file", at, lambda *_: True)
-    elif place == "root":
-        full = group_writer(monkeypatch, 0, "m/.zarr.json")
-    else:
-        # A group is written beside its place.
-        full = group_writer(monkeypatch, at, {"bundles": "/bundles/"}.get(place, f"/.new-{place}"))
+    once = place in ("manifest", "root")
+    full = folder_writer(monkeypatch, 0 if once else at, PARTS[place])
     with pytest.raises(StoreError, match=r"No space left.*Free some space.*call fit again"):
         small_svc(store=store).fit(*data)
     with pytest.raises(StoreError):

@@ -23,7 +23,7 @@ from daskls import StoreError
 from daskls.methods.cells import train
 from daskls.run import blocks
 from daskls.run.probe import shared_with_workers
-from daskls.store import layout
+from daskls.store.folder import FolderAttempt
 from daskls.store.lock import OWNER
 
 # Says where it is after its first bundle, and then waits to be killed or for a line.
@@ -143,16 +143,16 @@ def fail(error, *_):
 def test_a_fit_that_lost_its_store_sets_no_marker(make, data, tmp_path, monkeypatch):
     # As of a machine that slept: another one took the store meanwhile, and still has it.
     store = tmp_path / "m"
-    write_description = layout.write_description
+    commit = FolderAttempt.commit
 
-    def taken_over(folder, place, attributes):
-        if place == "index":
+    def taken_over(attempt, name, marker):
+        if "/.index." in attempt.path:
             owner = json.loads((store / OWNER).read_text())
             owner.update(machine="another", host="desk", pid=77, token="theirs")
             (store / OWNER).write_text(json.dumps(owner))
-        write_description(folder, place, attributes)
+        return commit(attempt, name, marker)
 
-    monkeypatch.setattr("daskls.store.groups.write_description", taken_over)
+    monkeypatch.setattr(FolderAttempt, "commit", taken_over)
     with pytest.raises(StoreError, match=r"taken over by process 77 on desk.*call fit again"):
         make(store=store).fit(*data)
     with pytest.raises(StoreError, match="not finished"):

@@ -44,7 +44,7 @@ def rewrite(store, place, change):
     attributes = dict(group.attrs)
     change(arrays, attributes)
     shutil.rmtree(store / place)
-    write_group(store / place, place, arrays, attributes)
+    write_group(store, place, arrays, attributes, replace=True)
 
 
 def place_in(store, kind):

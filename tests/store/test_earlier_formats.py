@@ -29,7 +29,7 @@ def as_format_2(store):
         assert "packed" in [path.name for path in folder.iterdir()]
         arrays = {name: group.read(name) for name in group.names}
         shutil.rmtree(folder)
-        write_group(folder, place, arrays, group.attrs)
+        write_group(store, place, arrays, group.attrs)
     for file in store.rglob("zarr.json"):
         content = json.loads(file.read_text())
         if content["node_type"] == "group":

@@ -98,7 +98,7 @@ def test_every_damage_is_noticed(tmp_path, damage, rebuild):
 
 def test_a_block_that_is_longer_or_shorter_than_its_marker_says(tmp_path):
     exchange, _, _ = write(tmp_path / "x", (90,), 2)
-    file = tmp_path / "x" / "block-000000.rows"
+    (file,) = (tmp_path / "x").glob("block-000000.*.rows")
     whole = file.read_bytes()
     for content in (whole[:-600], whole + b"more"):
         file.write_bytes(content)

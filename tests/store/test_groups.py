@@ -36,14 +36,14 @@ def store(tmp_path, monkeypatch):
     monkeypatch.setattr(flat, "MAX_CHUNK_NBYTES", 96)
     (tmp_path / "m").mkdir()
     for place, seed in (("a", 0), ("b", 1)):
-        write_group(tmp_path / "m" / place, place, arrays(seed), ATTRIBUTES)
+        write_group(tmp_path / "m", place, arrays(seed), ATTRIBUTES)
     return tmp_path / "m"
 
 
 @pytest.fixture
 def with_packed(store):
     """The same store with a group whose small arrays are packed."""
-    write_group(store / "p", "p", arrays(2), ATTRIBUTES, loose=("rows",))
+    write_group(store, "p", arrays(2), ATTRIBUTES, loose=("rows",))
     return store
 
 
@@ -103,7 +103,7 @@ def test_small_arrays_are_packed_into_one(with_packed):
 
 def test_large_arrays_are_not_packed(tmp_path):
     values = {"rows": np.ones((2, 2)), "other": np.arange(5000.0)}
-    write_group(tmp_path / "a", "a", values, loose=("rows",))
+    write_group(tmp_path, "a", values, loose=("rows",))
     assert (tmp_path / "a" / "other" / "zarr.json").exists()
     np.testing.assert_array_equal(open_group(tmp_path, "a").read("other"), values["other"])
 
@@ -122,7 +122,7 @@ def test_damage_to_packed_arrays_is_noticed(with_packed, damage):
                 continue
             with pytest.raises(DamageError, match=r"p/(packed|rows)"):
                 read_all(with_packed, "p")
-            assert with_packed / "p" in open_group(with_packed, "p").check()[0].parents
+            assert open_group(with_packed, "p").check()[0].startswith(f"{with_packed}/p/")
             if damage == "swapped":
                 return
             file.write_bytes(before)
@@ -295,7 +295,7 @@ def test_descriptions_that_are_none(store, content):
 
 def test_values_that_nobody_writes(tmp_path):
     values = {"nan": np.array([1.0, np.nan]), "inf": np.array([1.0, np.inf])}
-    write_group(tmp_path / "a", "a", values)
+    write_group(tmp_path, "a", values)
     group = open_group(tmp_path, "a")
     for name in values:
         with pytest.raises(DamageError, match="not finite"):

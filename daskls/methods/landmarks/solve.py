@@ -1,6 +1,6 @@
 """Stage 3 of L3-SVMs: solve the cells of a group for given biases, round by round."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, FloatArray,
 
 @kept(maxsize=4)
 def _load_landmarks(
-    root: str, fingerprint: str, stamp: tuple[int, int]
+    root: str, fingerprint: str, stamp: Hashable
 ) -> tuple[FloatArray, FloatArray, float | None]:
     """Read them; the stamp keeps those of a replaced store from being used again."""
     opened = Root.open(Path(root))

@@ -1,6 +1,5 @@
 """FaLK-SVM and its family: SVMs, or votes, on the nearest rows of centers or of queries."""
 
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +91,7 @@ class Falk(NeighborMethod):
         """Remove the rows, too, where centers answer."""
         super().clean_up(root)
         if self.assign != "point":
-            shutil.rmtree(root.path / "rows", ignore_errors=True)
+            root.store.drop("rows")
 
     def check_complete(self, root: Root) -> None:
         """As of `Method`."""

@@ -1,6 +1,5 @@
 """One SVM on a sample that is chosen around the support rows of small subsamples."""
 
-import shutil
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -59,8 +58,7 @@ class Sampling(SamplingSpec, Method):
         drop_others(root.path, kept)
         super().clean_up(root)
         remove_parts(root.path)
-        for name in ("rows", "leaves", "partition"):
-            shutil.rmtree(root.path / name, ignore_errors=True)
+        root.store.drop("rows", "leaves", "partition")
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""

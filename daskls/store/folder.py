@@ -1,0 +1,417 @@
+"""A store in a folder of a local or a shared file system: the one module that touches its files.
+
+Files appear by an atomic rename, parts of several files by the rename of their folder, markers by
+a hard link, which only one of several writers gets. Files are looked at before they are opened:
+plain ones, inside the store.
+"""
+
+import errno
+import fnmatch
+import os
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from daskls.errors import StoreError
+from daskls.records import FloatArray
+from daskls.store.backend import Backend, Reader
+from daskls.store.files import GO_ON, disk_errors
+from daskls.store.guard import damaged
+
+__all__ = ["NO_LINKS", "Folder", "is_being_removed", "remove_begun"]
+
+# What opening a path says where something else than a file that can be read is there.
+NOT_A_FILE = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
+)
+# What disks without hard links say.
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+# Looks whether a folder that was removed has come back.
+N_REMOVALS, REMOVAL_S = 4, 0.05
+# How often, and after what pause, one looks whether a file goes that is there.
+MANY_LOOKS, FEW_LOOKS = 40, 6
+LOOK_PAUSE_S = 0.05
+
+
+class Folder(Backend):
+    """A store in a folder.
+
+    Parameters
+    ----------
+    root : str. The folder; it may lie behind a link.
+    then : str. What to do after a mishap in writing, as for `disk_errors`.
+    """
+
+    def __init__(self, root: str, then: str = GO_ON) -> None:
+        self.root, self.then = root, then
+        # Folders that no link leads to: each is looked at once, not for every file in it.
+        self._plain = {""}
+
+    def where(self, key: str = "") -> str:
+        """Return the path of an artifact."""
+        return f"{self.root}/{key}" if key else self.root
+
+    # Writing
+
+    def make(self, key: str = "") -> None:
+        """Make the folder of a new store, or one below it."""
+        if key:
+            self._make_folders(key)
+            return
+        with disk_errors(self.root, self.then):
+            os.makedirs(self.root, exist_ok=True)
+
+    def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
+        """Write a file whole; its folder is made."""
+        self._make_folder_of(key)
+        with self._beside(key) as temporary:
+            write_file(temporary, *pieces)
+            if create:
+                return _link(temporary, self.where(key))
+            os.replace(temporary, self.where(key))
+        return True
+
+    @contextmanager
+    def stream(self, key: str) -> Iterator[BinaryIO]:
+        """Yield a temporary file that takes its place at the end; its folder must be there."""
+        with self._beside(key) as temporary:
+            with create_file(temporary) as file:
+                yield file
+            os.replace(temporary, self.where(key))
+
+    @contextmanager
+    def _beside(self, key: str) -> Iterator[str]:
+        """Yield a temporary path beside a file's; nothing is left there at the end."""
+        temporary = self._temporary(key)
+        try:
+            with disk_errors(self.where(key), self.then):
+                yield temporary
+        finally:
+            # Where nothing can be written nothing can be removed: the body's own error tells.
+            with suppress(OSError):
+                os.unlink(temporary)
+
+    def _temporary(self, key: str) -> str:
+        """Return a path of this writer alone, in the folder of a file."""
+        folder, _, name = key.rpartition("/")
+        return f"{self.where(folder)}/.{name}.{uuid.uuid4().hex}"
+
+    def _make_folder_of(self, key: str) -> None:
+        """Make the folder of a file, if it is not there."""
+        folder = key.rpartition("/")[0]
+        if folder and not os.path.isdir(self.where(folder)):
+            self._make_folders(folder)
+
+    def _make_folders(self, folder: str) -> None:
+        """Make a folder below the store's own, which must be there.
+
+        A task that comes late, to a store that was removed, must not make half of it anew.
+        """
+        path = self.root
+        with disk_errors(self.where(folder), self.then):
+            for name in folder.split("/"):
+                path = f"{path}/{name}"
+                with suppress(FileExistsError):
+                    os.mkdir(path)
+
+    @contextmanager
+    def attempt(self, key: str, *, replace: bool = False) -> Iterator["FolderAttempt"]:
+        """Yield an attempt in a temporary folder, which is renamed when it is committed."""
+        self._make_folder_of(key)
+        attempt = FolderAttempt(self._temporary(key), self.where(key), replace)
+        try:
+            with disk_errors(self.where(key), self.then):
+                os.mkdir(attempt.path)
+                yield attempt
+        finally:
+            shutil.rmtree(attempt.path, ignore_errors=True)
+
+    def drop(self, *patterns: str, strict: bool = False) -> None:
+        """Remove files and folders."""
+        for key in self.find(*patterns):
+            path = self.where(key)
+            with disk_errors(path, self.then) if strict else suppress(OSError):
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path, ignore_errors=not strict)
+                else:
+                    with suppress(FileNotFoundError):
+                        os.unlink(path)
+
+    # Looking
+
+    def exists(self, key: str) -> bool:
+        """Whether something has this path."""
+        try:
+            os.lstat(self.where(key))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
+
+    def names(self, key: str = "") -> list[str]:
+        """Return the names in a folder."""
+        try:
+            return os.listdir(self.where(key))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _unreadable(self.where(key), error) from error
+
+    def find(self, *patterns: str) -> list[str]:
+        """Return the keys that match patterns."""
+        return sorted({key for pattern in patterns for key in self._match(pattern)})
+
+    def _match(self, pattern: str) -> list[str]:
+        """Return the keys that match a pattern, folder by folder."""
+        keys = [""]
+        for part in pattern.split("/"):
+            is_plain = not set(part) & set("*?[")
+            found = (
+                (key, name)
+                for key in keys
+                for name in ([part] if is_plain else fnmatch.filter(self.names(key), part))
+            )
+            keys = [f"{key}/{name}" if key else name for key, name in found]
+        return [key for key in keys if self.exists(key)]
+
+    def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
+        """Return the keys of all files below a folder."""
+        found = []
+        for at, folders, files in os.walk(self.where(key), onerror=_raise):
+            folders[:] = [name for name in folders if not _matches(name, skip)]
+            found += [os.path.join(at, name) for name in files if not _matches(name, skip)]
+        return sorted(path[len(self.root) + 1 :] for path in found)
+
+    def nbytes(self, key: str = "") -> int:
+        """Return the bytes of a file, or of a folder's files; 0 where there is none."""
+        total = 0
+        # What goes meanwhile takes no room.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            is_folder = os.path.isdir(self.where(key))
+            for file in self.below(key) if is_folder else [key]:
+                total += os.lstat(self.where(file)).st_size
+        return total
+
+    def room(self) -> int:
+        """Return the bytes that are free on the folder's disk."""
+        return shutil.disk_usage(self.root).free
+
+    def stamp(self, key: str) -> tuple[int, int]:
+        """Return a file's number and time."""
+        try:
+            status = os.stat(self.where(key))
+        except OSError:
+            # Whoever opens it finds out why.
+            return 0, 0
+        return status.st_ino, status.st_mtime_ns
+
+    def size(self, key: str) -> int:
+        """Return the size of a plain file, which is not opened."""
+        path = self.where(key)
+        self._check_folders(key)
+        try:
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                self._check_inside(path)
+                status = os.stat(path)
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise damaged(path, "it is no plain file")
+        return status.st_size
+
+    def _check_folders(self, key: str) -> None:
+        """Refuse a file in a folder that links lead to out of the store."""
+        folder = key.rpartition("/")[0]
+        if folder in self._plain:
+            return
+        names = folder.split("/")
+        if os.pardir not in names and not any(
+            os.path.islink(self.where("/".join(names[: i + 1]))) for i in range(len(names))
+        ):
+            self._plain.add(folder)
+        else:
+            self._check_inside(self.where(key))
+
+    def _check_inside(self, path: str) -> None:
+        """Refuse a path that links lead out of the store.
+
+        Raises
+        ------
+        DamageError
+        """
+        real, base = os.path.realpath(path), os.path.realpath(self.root)
+        if os.path.commonpath([real, base]) != base:
+            raise damaged(path, f"it is a link out of the store, to {real}")
+
+    # Reading
+
+    @contextmanager
+    def reading(self, key: str) -> Iterator["FolderReader"]:
+        """Yield a plain file, open and not buffered."""
+        # Before it is opened: to open a pipe may wait for ever, to open a device may move it.
+        nbytes, path = self.size(key), self.where(key)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            yield FolderReader(file, path, nbytes)
+
+
+class FolderAttempt:
+    """A temporary folder that takes a part's place."""
+
+    prefix = ""
+
+    def __init__(self, path: str, target: str, replace: bool) -> None:
+        self.path, self.target, self.replace = path, target, replace
+        self._made = {""}
+
+    def write(self, name: str, *pieces: Any) -> None:
+        """Write a file; its folder is made."""
+        folder = name.rpartition("/")[0]
+        if folder not in self._made:
+            os.makedirs(f"{self.path}/{folder}", exist_ok=True)
+            self._made.add(folder)
+        write_file(f"{self.path}/{name}", *pieces)
+
+    def commit(self, name: str, marker: bytes) -> bool:
+        """Write the marker, then rename the folder; one that is there stays unless it gives way."""
+        self.write(name, marker)
+        return self.move()
+
+    def move(self) -> bool:
+        """Rename the folder to its place."""
+        if self.replace:
+            shutil.rmtree(self.target, ignore_errors=True)
+        try:
+            os.rename(self.path, self.target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+        return True
+
+
+class FolderReader(Reader):
+    """An open file."""
+
+    def __init__(self, file: FileIO, name: str, nbytes: int) -> None:
+        self._file, self.name, self.nbytes = file, name, nbytes
+        self._at = 0
+
+    def fill(self, values: FloatArray, at: int) -> None:
+        """Fill an array, in as many reads as it takes."""
+        view = values.view(np.uint8).reshape(-1).data
+        filled = 0
+        try:
+            if at != self._at:
+                self._file.seek(at)
+            while filled < len(view):
+                n_read = self._file.readinto(view[filled:])
+                if not n_read:
+                    raise damaged(self.name, f"it ends {len(view) - filled} bytes too early")
+                filled += n_read
+        except OSError as error:
+            raise _unreadable(self.name, error) from error
+        self._at = at + filled
+
+
+def create_file(path: str) -> BinaryIO:
+    """Open a new file for writing."""
+    return open(path, "wb")
+
+
+def write_file(path: str, *pieces: Any) -> None:
+    """Write bytes, or buffers one after the other, into a new file."""
+    with create_file(path) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+def _link(source: str, target: str) -> bool:
+    """Give a file a second name that nobody has yet; False if somebody has it."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        # Of two that come here together the later one's stays: what it names is there as well.
+        if os.path.lexists(target):
+            return False
+        os.replace(source, target)
+    return True
+
+
+def _unreadable(path: str, error: OSError | ValueError) -> StoreError:
+    """Return the error of a file that cannot be opened: missing is damage, forbidden is not."""
+    if isinstance(error, FileNotFoundError):
+        return damaged(path, "it is missing")
+    if isinstance(error, ValueError) or error.errno in NOT_A_FILE:
+        return damaged(path, str(error))
+    return StoreError(
+        f"{path} cannot be read ({error.strerror}). Give this process the right "
+        "to read it, or check the disk."
+    )
+
+
+def _matches(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def _raise(error: OSError) -> None:
+    """Let a folder that cannot be read end the walk."""
+    raise error
+
+
+def is_being_removed(path: Path, error: Exception) -> bool:
+    """Return whether an error came of a file's being gone, or of its folder's going just now.
+
+    Whoever removes a folder takes a while: what is missed first may be another file than this.
+    """
+    for number in range(_n_looks(error)):
+        if number:
+            time.sleep(LOOK_PAUSE_S)
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+    return False
+
+
+def _n_looks(error: BaseException | None) -> int:
+    """Return how often to look: longest where a file was missed, not at all for other reasons."""
+    if not isinstance(error, OSError | StoreError):
+        return 1
+    while error is not None:
+        if isinstance(error, FileNotFoundError):
+            return MANY_LOOKS
+        error = error.__cause__
+    # The cause does not travel with an error from a worker.
+    return FEW_LOOKS
+
+
+def remove_begun(path: Path) -> None:
+    """Remove a folder whose writing failed, for good.
+
+    Of several files that Zarr writes at once the first failure comes back; the others go on for a
+    moment, and would bring the folder back.
+    """
+    for _ in range(N_REMOVALS):
+        shutil.rmtree(path, ignore_errors=True)
+        time.sleep(REMOVAL_S)
