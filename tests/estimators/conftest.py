@@ -1,22 +1,9 @@
-"""Clusters and block sizes that the estimator tests share."""
+"""Clients and block sizes that the estimator tests share."""
 
 import pytest
 from distributed import Client
-from support import start_cluster
 
 from daskls.run import rows
-
-
-@pytest.fixture(scope="session")
-def one_worker():
-    with start_cluster(1, 1, "1GiB") as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def two_workers():
-    with start_cluster(2, 2, "1GiB") as cluster:
-        yield cluster
 
 
 @pytest.fixture

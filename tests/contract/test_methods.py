@@ -1,0 +1,288 @@
+"""The promises that every registered method keeps: a new method is tested by being registered.
+
+What is small for a method says `small.py`, by the names of parameters.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from small import (
+    ENTRIES,
+    LEAF_ROWS,
+    assert_same_bits,
+    bits_of,
+    connected,
+    queries,
+    set_sizes,
+    small,
+    task_memory,
+    tiny_tasks,
+    ways,
+)
+from support import checkers, path_of, tiny_blocks
+from writes import KillsAt, StopError, StopsEverywhere, Writes, read_written
+
+import daskls
+from daskls import DataError, MemoryPlanError, StoreError
+from daskls.errors import DasklsError
+
+N = 600
+X, Y = checkers(N, n_classes=3)
+TWO = Y > 0
+BLOCKS = (100,) * 6
+SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
+
+
+def rows_of(X=X, y=Y, chunks=BLOCKS):
+    """Return rows as Dask arrays in blocks."""
+    return da.from_array(X, chunks=(chunks, X.shape[1])), da.from_array(y, chunks=(chunks,))
+
+
+def params_of(model):
+    """Return the parameters that travel; a list comes back for a tuple."""
+    params = clone(model).set_params(store=None, client=None).get_params()
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in params.items()}
+
+
+def listing(folder):
+    """Return the names of all files below a folder."""
+    return sorted(str(p.relative_to(folder)) for p in Path(folder).rglob("*") if p.is_file())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_leaves():
+    """Let searches look at several leaves of so few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        set_sizes(patch, LEAF_ROWS)
+        yield
+
+
+@pytest.fixture(scope="module")
+def reference(small_leaves):
+    """Return a function that gives the bits of an undisturbed fit, made once."""
+    made = {}
+
+    def find(name, way=(), offset=0.0, dtype="f8"):
+        key = name, repr(way), offset, dtype
+        if key not in made:
+            with dask.config.set(scheduler="sync"):
+                model = small(name, **dict(way)).fit((X + offset).astype(dtype), Y)
+            made[key] = bits_of(model, offset)
+        return made[key]
+
+    return find
+
+
+@pytest.fixture(params=list(ENTRIES))
+def name(request):
+    """Return the name of a registered estimator."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def fitted(small_leaves):
+    """Return a function that gives a fitted model, made once; tests do not change it."""
+    made = {}
+
+    def find(name, n_classes=3):
+        if (name, n_classes) not in made:
+            made[name, n_classes] = small(name).fit(X, Y if n_classes == 3 else TWO)
+        return made[name, n_classes]
+
+    return find
+
+
+class TestMethod:
+    """Promises of one method, each a test, whatever the method is."""
+
+    # --- one seed, one model
+
+    @pytest.mark.parametrize(("name", "way"), ways(), ids=str)
+    def test_chunks_tasks_and_threads_leave_no_trace(self, name, way, reference):
+        expected = reference(name, tuple(way.items()))
+        for scheduler, chunks, n_bundles in [
+            ("sync", BLOCKS, 10_000),
+            ("threads", (250, 1, 349), 3),
+        ]:
+            with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
+                found = small(name, **way).fit(*rows_of(chunks=chunks))
+            assert_same_bits(expected, found)
+
+    def test_workers_leave_no_trace(self, name, two_workers, reference):
+        expected = reference(name)
+        with connected(two_workers) as client, tiny_tasks():
+            found = small(name, client=client).fit(*rows_of())
+        assert_same_bits(expected, found)
+
+    def test_the_order_of_bytes_leaves_no_trace(self, name, reference):
+        found = small(name).fit(np.asfortranarray(X), Y.astype("i8"))
+        assert_same_bits(reference(name), found)
+        scores = found.decision_function(np.asfortranarray(queries()))
+        assert scores.tobytes() == reference(name)["scores"][2]
+
+    @pytest.mark.parametrize(("dtype", "offset"), [("f4", 0.0), ("f8", 1e6)])
+    def test_types_and_offsets_are_one_model_too(self, name, dtype, offset, reference):
+        expected = reference(name, (), offset, dtype)
+        rows = rows_of((X + offset).astype(dtype), chunks=(250, 1, 349))
+        with tiny_tasks(), dask.config.set(scheduler="sync"):
+            assert_same_bits(expected, bits_of(small(name).fit(*rows), offset))
+
+    # --- stopped, killed, resumed
+
+    def test_a_fit_that_is_stopped_anywhere_goes_on(self, name, tmp_path, reference):
+        stops, store = StopsEverywhere(), tmp_path / "m"
+        with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
+            for _ in range(100):
+                try:
+                    model = small(name, store=store).fit(*rows_of())
+                    break
+                except StopError:
+                    with pytest.raises(StoreError):
+                        daskls.load(store)
+        assert_same_bits(reference(name), model)
+        assert len(stops.stops) >= 6
+        # What was in place stayed: a stop costs one thing at most.
+        n_again = sum(stops.names.values()) - len(stops.names)
+        assert n_again <= len(stops.stops), stops.names.most_common(9)
+        whole = small(name, store=tmp_path / "n").fit(X, Y)
+        assert {p.split("/")[0] for p in listing(store)} == {
+            p.split("/")[0] for p in listing(path_of(whole))
+        }
+
+    @pytest.mark.parametrize("part", [0.3, 0.7])
+    def test_a_killed_worker_costs_one_task(self, name, part, two_workers, tmp_path, reference):
+        names = []
+        with tiny_tasks():
+            with dask.config.set(scheduler="sync"), Writes(tmp_path / "a", names.append):
+                small(name, store=tmp_path / "a").fit(*rows_of())
+            with connected(two_workers) as client:
+                at = max(int(part * len(names)) - 3, 2)
+                client.register_plugin(KillsAt(tmp_path / "m", tmp_path / "log", at))
+                model = small(name, client=client, store=tmp_path / "m").fit(*rows_of())
+                client.wait_for_workers(2, timeout=60)
+                client.unregister_worker_plugin("kills")
+        calls, killed = read_written(tmp_path / "log")
+        assert killed is not None
+        assert_same_bits(reference(name), model)
+        twice = [key for key, n in Counter(key for _, key in calls).items() if n > 1]
+        assert len(twice) <= 4, twice
+
+    @pytest.mark.parametrize(
+        "name",
+        [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in ENTRIES],
+    )
+    def test_a_killed_client_loses_nothing_that_is_finished(self, name, tmp_path, reference):
+        code = "import sys; from contract_client import run; run(*sys.argv[1:3], int(sys.argv[3]))"
+        root = Path(daskls.__file__).parents[1]
+        env = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}"}
+        store = tmp_path / "m"
+        done = subprocess.run(
+            [sys.executable, "-c", code, name, str(store), "12"],
+            env=env, check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == -9, done.stderr
+        before, again = len(listing(store)), []
+        with tiny_tasks(), Writes(store, again.append):
+            model = small(name, store=store).fit(*rows_of())
+        assert_same_bits(reference(name), model)
+        # As much as was there is not written again, but for what holds it together.
+        with tiny_tasks(), Writes(tmp_path / "n", (whole := []).append):
+            small(name, store=tmp_path / "n").fit(*rows_of())
+        assert len(again) <= len(whole) - 12 + 6, (before, again)
+
+    # --- memory
+
+    def test_what_fits_no_task_is_refused_and_leaves_nothing(self, name, tmp_path, reference):
+        store = tmp_path / "m"
+        with task_memory(20_000), pytest.raises(MemoryPlanError, match=r"needs .*; .*or ") as error:
+            small(name, store=store).fit(X, Y)
+        assert "\n" not in str(error.value)
+        # The same store takes the same fit where there is memory.
+        assert_same_bits(reference(name), small(name, store=store).fit(X, Y))
+
+    # --- answers
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_chunks_of_queries_leave_no_trace(self, name, n_classes, fitted, monkeypatch):
+        model, asked = fitted(name, n_classes), queries()
+        whole = model.decision_function(asked)
+        tiny_blocks(monkeypatch, SLAB_ROWS=37, SLAB_NBYTES=1, LEAST_SLAB_ROWS=7)
+        for chunks in [(400,), (1, 298, 1, 100), (50,) * 8]:
+            lazy = model.decision_function(da.from_array(asked, chunks=(chunks, 2)))
+            assert lazy.chunks[0] == chunks
+            assert lazy.compute().tobytes() == whole.tobytes()
+        alone = np.concatenate([model.decision_function(row[None]) for row in asked[:30]])
+        assert alone.tobytes() == whole[:30].tobytes()
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_labels_are_those_of_the_largest_scores(self, name, n_classes, fitted, tmp_path):
+        model, asked = fitted(name, n_classes), queries()
+        scores = model.decision_function(asked)
+        best = scores.argmax(axis=1) if n_classes > 2 else (scores > 0).astype(int)
+        np.testing.assert_array_equal(model.predict(asked), model.classes_[best])
+        lazy = da.from_array(asked, chunks=(90, 2))
+        model.predict_to_zarr(lazy, tmp_path / "labels")
+        np.testing.assert_array_equal(da.from_zarr(str(tmp_path / "labels")), model.classes_[best])
+
+    # --- kept
+
+    @pytest.mark.parametrize("way", ["save", "pickle"])
+    def test_what_was_kept_answers_as_before(self, name, way, fitted, tmp_path):
+        model = fitted(name)
+        if way == "save":
+            model.save(tmp_path / "m")
+            other = daskls.load(tmp_path / "m")
+        else:
+            other = pickle.loads(pickle.dumps(model))
+        assert type(other) is type(model)
+        assert_same_bits(model, other)
+        assert params_of(other) == params_of(model)
+        # What came back can be fitted again.
+        assert_same_bits(model, clone(other).set_params(store=None).fit(X, Y))
+
+    def test_a_finished_store_is_the_model_of_one_fit(self, name, tmp_path):
+        store = tmp_path / "m"
+        model = small(name, store=store).fit(X, Y)
+        stamps = {p: (store / p).stat().st_mtime_ns for p in listing(store)}
+        assert not any(part.startswith(".") for p in stamps for part in p.split("/"))
+        assert_same_bits(model, small(name, store=store).fit(X, Y))
+        assert {p: (store / p).stat().st_mtime_ns for p in listing(store)} == stamps
+        with pytest.raises(StoreError, match="another fit"):
+            small(name, store=store, random_state=1).fit(X, Y)
+        with pytest.raises(StoreError, match="another fit"):
+            small(name, store=store).fit(X, 2 - Y)
+        assert_same_bits(model, daskls.load(store))
+
+    # --- bad input
+
+    def test_what_cannot_be_trained_on_is_one_error(self, name, tmp_path):
+        bad = X.copy()
+        bad[123, 1] = np.nan
+        store = tmp_path / "m"
+        for rows, labels, message in [
+            (bad, Y, r"row 123"),
+            (X, np.zeros(N, int), r"one class"),
+            (X, Y[:-1], r"599|600"),
+            (X[:, :0], Y, r"0 feature"),
+            (X[:0], Y[:0], r"0 (rows|sample)|no rows"),
+        ]:
+            with pytest.raises((DasklsError, ValueError), match=message):
+                small(name, store=store).fit(rows, labels)
+        small(name, store=store).fit(X, Y)
+
+    def test_what_cannot_be_answered_is_one_error(self, name, fitted):
+        model, asked = fitted(name), queries()
+        asked[7, 0] = np.inf
+        with pytest.raises(DataError, match="row 7"):
+            model.predict(asked)
+        with pytest.raises(DataError, match="3 features"):
+            model.predict(np.zeros((4, 3)))

@@ -1,0 +1,160 @@
+"""Small estimators of every registered method, small tasks, and a model as the bits users see.
+
+A new method is fitted with what its signature names; where that is not small, or not allowed, its
+class may say so in ``OWN``.
+"""
+
+from contextlib import contextmanager
+from inspect import signature
+
+import numpy as np
+import pytest
+from distributed import Client
+
+from daskls.registry import METHODS, load_object
+
+# By the name of a parameter, of whatever method has it.
+SMALL = {
+    "cell_size": 60,
+    "chunk_size": 80,
+    "n_neighbors": 20,
+    "n_cells": 4,
+    "n_landmarks": 3,
+    "sample_fraction": 0.2,
+    "n_subsamples": 4,
+    "C": 10.0,
+    "gamma": 20.0,
+    "cv": 2,
+    "random_state": 0,
+}
+# Of one class: what differs from the above.
+OWN = {
+    "VoronoiSVC": {"C": [1.0, 10.0], "gamma": [5.0, 20.0]},
+    "LandmarkSVC": {"C": [0.01, 0.1], "gamma": None, "tol": 0.1},
+    "NeighborSamplingSVC": {"sample_fraction": 0.1, "n_neighbors": 3},
+}
+# More ways to fit a class, beyond the one that all have.
+WAYS = {
+    "VoronoiSVC": [
+        {"n_partitions": 3},
+        {"C": None, "gamma": None, "search": "full", "fit_intercept": True},
+    ],
+    "RandomChunkSVC": [{"fit_intercept": True}],
+    "FalkSVC": [
+        {"selection": "local", "C": [1, 10], "gamma": None},
+        {"selection": "grid", "C": [1, 10]},
+        {"kernel": "poly", "gamma": 1.0, "assign": "center"},
+    ],
+    "LandmarkSVC": [{"projection": "rbf", "C": 1.0}],
+    "LocalSamplingSVC": [{"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5}],
+}
+ENTRIES = {entry.class_name: entry for entry in METHODS}
+# What tells how a fit went, and not what came of it.
+NOT_BITS = ("seconds", "n_read")
+N_QUERIES = 400
+
+
+def small(name, **params):
+    """Return an estimator of a registered class that trains in a blink."""
+    estimator = load_object(ENTRIES[name].estimator)
+    known = signature(estimator).parameters
+    chosen = {key: value for key, value in SMALL.items() if key in known}
+    return estimator(**{**chosen, **OWN.get(name, {}), **params})
+
+
+def ways():
+    """Return (class name, further parameters) of every way to fit every method."""
+    return [(name, way) for name in ENTRIES for way in ({}, *WAYS.get(name, ()))]
+
+
+def queries(n_features=2):
+    """Return rows that visit all cells, some outside of the training rows' cube."""
+    return np.random.default_rng(99).random((N_QUERIES, n_features)) * 1.2 - 0.1
+
+
+def bits_of(model, offset=0.0):
+    """Return all that users see of a fitted model, name by name; not the seconds."""
+    found = {"scores": _bytes(model.decision_function(queries(model.n_features_in_) + offset))}
+    public = (name for name in dir(model) if name.endswith("_") and name[0] != "_")
+    for name in sorted(set(public) - {"stage_s_"}):
+        value = getattr(model, name)
+        fields = getattr(getattr(value, "dtype", None), "names", None)
+        if fields:
+            found |= {f"{name}.{f}": _bytes(value[f]) for f in fields if f not in NOT_BITS}
+        else:
+            found[name] = _bytes(value) if isinstance(value, np.ndarray) else repr(value)
+    return found
+
+
+def _bytes(array):
+    array = np.asarray(array)
+    # Text in a report may be objects.
+    data = array.tolist() if array.dtype.hasobject else np.ascontiguousarray(array).tobytes()
+    return array.dtype.str, array.shape, data
+
+
+def assert_same_bits(expected, found):
+    """Fail unless two models, or bits of models, are equal; name what differs."""
+    a, b = (m if isinstance(m, dict) else bits_of(m) for m in (expected, found))
+    assert a.keys() == b.keys()
+    assert [name for name in a if a[name] != b[name]] == []
+
+
+# Sizes below which few rows would be one block, one bundle, one leaf.
+TINY = {
+    "daskls.run.rows.BLOCK_NBYTES": 1,
+    "daskls.plan.bundles.N_BUNDLES": 10_000,
+    "daskls.plan.bundles.MIN_BUNDLE_COST": 0.0,
+    "daskls.run.gather.BUNDLE_NBYTES": 1,
+    "daskls.methods.neighborhoods.cover.MIN_SEARCHED": 16,
+    "daskls.methods.sampling.search.N_TASKS": 8,
+    "daskls.methods.sampling.radii.MIN_BALLS": 1,
+}
+
+
+# Rows of the leaves that searches look at: part of what a model is, so that all fits have it.
+LEAF_ROWS = {"daskls.estimators.base.SEARCH_CELL_ROWS": 100}
+
+
+@contextmanager
+def tiny_tasks(**sizes):
+    """Let few rows be many tasks, as many rows are; sizes only, in this process and its threads.
+
+    A size of another value is given by the last part of its name.
+    """
+    chosen = {name: sizes.pop(name.rpartition(".")[2], value) for name, value in TINY.items()}
+    assert not sizes, f"no sizes of these names: {sizes}"
+    with pytest.MonkeyPatch.context() as patch:
+        set_sizes(patch, chosen)
+        yield
+
+
+def set_sizes(patch, sizes):
+    """Set constants by their dotted names; one that is gone is an error."""
+    from daskls.run import rows
+
+    for name, value in sizes.items():
+        patch.setattr(name, value)
+        if name.endswith("rows.BLOCK_NBYTES"):
+            # The default of open_blocks was bound when the module was read.
+            patch.setattr(rows.open_blocks, "__defaults__", (value,))
+
+
+@contextmanager
+def task_memory(nbytes, n_slots=1):
+    """Let fits of this process plan with so many bytes a task, as on a machine of little memory."""
+    from daskls.plan import Resources
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("daskls.run.begin.find_resources", lambda _: Resources(n_slots, nbytes))
+        yield
+
+
+@contextmanager
+def connected(cluster):
+    """Give a client of a cluster, which is nobody's default; None where there is no cluster."""
+    if cluster is None:
+        yield None
+        return
+    with Client(cluster, set_as_default=False) as client:
+        yield client
