@@ -19,6 +19,7 @@ __all__ = [
     "Chunks",
     "FloatArray",
     "Forest",
+    "Frame",
     "IntArray",
     "KernelSpec",
     "LeafRows",
@@ -131,13 +132,27 @@ class CellReport:
 
 
 @dataclass(frozen=True, eq=False)
+class Frame:
+    """What the kernels of a model see rows relative to, in training and in answers.
+
+    Attributes
+    ----------
+    center : float64 array, shape (d,). Subtracted from every row.
+    scale : float64 array, shape (d,), > 0, or None for 1. What each feature is then divided by.
+    """
+
+    center: FloatArray
+    scale: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class LocalModel:
     """The trained model of one cell, in the layout of the model store.
 
     Attributes
     ----------
-    center : float64 array, shape (d,). The mean of the cell's rows; kernels are taken around it.
-    rows : float32 array, shape (s, d). Support rows minus ``center``, grouped by class.
+    frame : Frame. Around the mean of the cell's rows, or the origin.
+    rows : float32 array, shape (s, d). Support rows in the frame, grouped by class.
     coef : float32 array, shape (k - 1, s). As scikit-learn's ``dual_coef_``: a row of class a
         has one coefficient for each other class present, in increasing order of that class.
     classes : int32 array, shape (k,). Codes of the classes present, increasing. One: a constant.
@@ -147,7 +162,7 @@ class LocalModel:
     report : CellReport
     """
 
-    center: FloatArray
+    frame: Frame
     rows: FloatArray
     coef: FloatArray
     classes: IntArray
@@ -155,6 +170,11 @@ class LocalModel:
     intercepts: FloatArray
     kernel: KernelSpec
     report: CellReport
+
+    @property
+    def center(self) -> FloatArray:
+        """The center of the frame, float64 (d,)."""
+        return self.frame.center
 
 
 @dataclass(frozen=True)

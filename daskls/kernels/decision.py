@@ -11,10 +11,10 @@ from daskls.kernels.answers import (
     varying_columns,
 )
 from daskls.kernels.exponential import exp_terms
+from daskls.kernels.frame import framed
 from daskls.kernels.gram import (
     apply_kernel,
     base_block,
-    centered,
     product_tiles,
     squared_norms,
 )
@@ -38,7 +38,7 @@ def decide_pairs(model: LocalModel, X: FloatArray) -> FloatArray:
     Parameters
     ----------
     model : LocalModel of k classes, k >= 2
-    X : real array, shape (m, d). Queries, not centered.
+    X : real array, shape (m, d). Queries, as they are.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def decide_pairs(model: LocalModel, X: FloatArray) -> FloatArray:
     model says that none moves by more than `MAX_SHIFT` are kernel values in float32; the sums never
     are. A row's result does not depend on the other rows.
     """
-    A = centered(X, model.center)
+    A = framed(X, model.frame)
     n_classes = len(model.classes)
     decisions = np.empty((len(X), n_classes * (n_classes - 1) // 2))
     if model.kernel.name == "rbf":

@@ -19,7 +19,6 @@ __all__ = [
     "apply_kernel",
     "base_block",
     "base_matrix",
-    "centered",
     "product_tiles",
     "squared_norms",
 ]
@@ -31,11 +30,6 @@ TILE_ROWS = 240
 TILE_COLUMNS = 1 << 14
 # Side of the squares that are mirrored at once: both of them lie in the first cache.
 MIRROR = 16
-
-
-def centered(X: FloatArray, center: FloatArray) -> FloatArray:
-    """Return ``X - center`` in float64, C-contiguous, shape (m, d)."""
-    return np.subtract(X, center, dtype=np.float64, order="C")
 
 
 def base_block(A: FloatArray, B: FloatArray, name: str) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from daskls.kernels.frame import Frame
+from daskls.kernels.gauge import Gauge
 from daskls.partition.assign import find_cells
 from daskls.records import FloatArray, VoronoiCells
 from daskls.seeds import CLUSTERS
@@ -13,13 +13,13 @@ __all__ = ["find_points"]
 BATCH_ROWS = 8192
 
 
-def find_points(X: FloatArray, frame: Frame, n_cells: int, seed: int) -> VoronoiCells:
+def find_points(X: FloatArray, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells:
     """Return the regions of the centers that mini-batch k-means finds.
 
     Parameters
     ----------
     X : real array, shape (m, d). Sampled rows.
-    frame : Frame of them. They are clustered in its units, so that theirs do not matter.
+    gauge : Gauge of them. They are clustered in its units, so that theirs do not matter.
     n_cells : int. Regions at the most: equal rows share one, and one without rows is left out.
     seed : int
 
@@ -39,7 +39,7 @@ def find_points(X: FloatArray, frame: Frame, n_cells: int, seed: int) -> Voronoi
     )
     # OpenMP's threads would add up what k-means compares in an order of theirs.
     with threadpool_limits(1, user_api="openmp"):
-        points = kmeans.fit(frame.rows(X)).cluster_centers_.astype(np.float64)
-    cells = VoronoiCells(frame.center, points * frame.scale)
+        points = kmeans.fit(gauge.rows(X)).cluster_centers_.astype(np.float64)
+    cells = VoronoiCells(gauge.center, points * gauge.scale)
     used = np.unique(find_cells(cells, X))
-    return VoronoiCells(frame.center, np.ascontiguousarray(cells.points[used]))
+    return VoronoiCells(gauge.center, np.ascontiguousarray(cells.points[used]))

@@ -15,7 +15,7 @@ def cell_scores(model: LocalModel, X: FloatArray) -> FloatArray:
     Parameters
     ----------
     model : LocalModel
-    X : real array, shape (m, d). Queries, not centered.
+    X : real array, shape (m, d). Queries, as they are.
 
     Returns
     -------

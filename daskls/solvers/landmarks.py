@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from daskls.kernels.frame import Frame
+from daskls.kernels.gauge import Gauge
 from daskls.records import FloatArray
 
 __all__ = ["draw_landmarks", "find_components"]
@@ -12,20 +12,20 @@ BATCH_ROWS = 8192
 
 
 def draw_landmarks(
-    X: FloatArray, frame: Frame, n_landmarks: int, seed: tuple[int, ...]
+    X: FloatArray, gauge: Gauge, n_landmarks: int, seed: tuple[int, ...]
 ) -> FloatArray:
-    """Return rows drawn at random, minus the frame's center, float64 (l, d)."""
+    """Return rows drawn at random, minus the gauge's center, float64 (l, d)."""
     drawn = np.random.default_rng(seed).choice(len(X), n_landmarks, replace=False)
-    return np.subtract(X[np.sort(drawn)], frame.center, dtype=np.float64)
+    return np.subtract(X[np.sort(drawn)], gauge.center, dtype=np.float64)
 
 
-def find_components(X: FloatArray, frame: Frame, n_landmarks: int) -> tuple[FloatArray, FloatArray]:
+def find_components(X: FloatArray, gauge: Gauge, n_landmarks: int) -> tuple[FloatArray, FloatArray]:
     """Return the first principal components.
 
     Parameters
     ----------
     X : real array, shape (m, d). Sampled rows.
-    frame : Frame of them
+    gauge : Gauge of them
     n_landmarks : int
 
     Returns
@@ -43,6 +43,6 @@ def find_components(X: FloatArray, frame: Frame, n_landmarks: int) -> tuple[Floa
     # Of equal rows no component has a share of the variance, which is 0.
     with np.errstate(invalid="ignore", divide="ignore"):
         for rows in np.array_split(np.arange(len(X)), n_batches):
-            pca.partial_fit(frame.rows(X[rows]))
+            pca.partial_fit(gauge.rows(X[rows]))
     components: FloatArray = np.ascontiguousarray(pca.components_, np.float64)
-    return components, np.sqrt(pca.explained_variance_) * frame.scale
+    return components, np.sqrt(pca.explained_variance_) * gauge.scale

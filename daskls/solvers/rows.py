@@ -6,8 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskls.kernels.gram import TILE_ROWS, base_matrix, centered, squared_norms
-from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.kernels.frame import framed
+from daskls.kernels.gram import TILE_ROWS, base_matrix, squared_norms
+from daskls.records import (
+    CellReport,
+    FloatArray,
+    Frame,
+    IntArray,
+    KernelSpec,
+    LocalModel,
+    SolverSpec,
+)
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
 from daskls.solvers.data import CellData, Choice
 from daskls.solvers.grid import Grid
@@ -19,20 +28,20 @@ F4, F8 = 4, 8
 
 @dataclass(frozen=True, eq=False)
 class LocalRows:
-    """Rows around their center, as the model will keep them.
+    """Rows in their frame, as the model will keep them.
 
     Attributes
     ----------
-    center : float64 array, shape (d,)
-    rows : float32 array, shape (m, d). Rows minus ``center``.
+    frame : Frame
+    rows : float32 array, shape (m, d). In the frame.
     weights : float array, shape (m,)
     classes : int array, shape (k,). Codes of the classes present, increasing.
     present : int array, shape (m,). Position of each row's class among them.
-    radius : float. The largest distance of a row to the center.
+    radius : float. The largest distance of a row to the center, in the frame.
     started : float. When the work began.
     """
 
-    center: FloatArray
+    frame: Frame
     rows: FloatArray
     weights: FloatArray
     classes: IntArray
@@ -50,8 +59,17 @@ class LocalRows:
         spec: SolverSpec,
         *,
         at_origin: bool = False,
+        scale: FloatArray | None = None,
     ) -> "LocalRows":
-        """Center the rows at their mean, or leave them where they are."""
+        """Put the rows into a frame: around their mean, or where they are.
+
+        Parameters
+        ----------
+        X, codes, weights : arrays of m rows
+        spec : SolverSpec
+        at_origin : bool. Leave the rows where they are.
+        scale : float64 array, shape (d,), > 0, or None. That of the frame.
+        """
         started = time.perf_counter()
         # Equal rows need not equal their rounded mean: test for them before centering.
         if at_origin:
@@ -61,10 +79,11 @@ class LocalRows:
         else:
             center = X.mean(axis=0, dtype=np.float64)
         # The model keeps float32 rows: train on exactly those, so that both see one kernel.
-        rows = centered(X, center).astype(np.float32)
+        frame = Frame(center, scale)
+        rows = framed(X, frame).astype(np.float32)
         classes, present = np.unique(codes, return_inverse=True)
         radius = float(np.sqrt(squared_norms(rows.astype(np.float64)).max()))
-        return cls(center, rows, weights, classes, present, radius, spec, started)
+        return cls(frame, rows, weights, classes, present, radius, spec, started)
 
     @property
     def unit(self) -> float:
@@ -101,8 +120,8 @@ class LocalRows:
         """Return the model that answers everywhere the class of the largest weight."""
         code = self.classes[np.bincount(self.present, self.weights).argmax()]
         return LocalModel(
-            center=self.center,
-            rows=np.empty((0, len(self.center)), np.float32),
+            frame=self.frame,
+            rows=np.empty((0, self.rows.shape[1]), np.float32),
             coef=np.empty((0, 0), np.float32),
             classes=np.array([code], np.int32),
             class_ptr=np.zeros(2, np.int64),
@@ -154,7 +173,7 @@ class LocalRows:
             coarse_cost=choice.first[1],
         )
         return LocalModel(
-            center=self.center,
+            frame=self.frame,
             rows=self.rows[order][by_class][support],
             coef=np.ascontiguousarray(coef[:, support]),
             classes=self.classes.astype(np.int32),

@@ -13,6 +13,7 @@ from daskls.records import (
     BundleReport,
     CellReport,
     FloatArray,
+    Frame,
     IntArray,
     KernelSpec,
     LocalModel,
@@ -150,6 +151,7 @@ def write_bundle(
     report = np.array([m.report.as_tuple() for m in models], CellReport.dtype())
     arrays = {
         "center": np.stack([m.center for m in models]),
+        **_scale_arrays([m.frame for m in models]),
         "rows": np.concatenate([m.rows.reshape(-1, d) for m in models]),
         "coef": np.concatenate([m.coef.ravel() for m in models]),
         "intercepts": np.concatenate([m.intercepts for m in models]),
@@ -167,6 +169,14 @@ def write_bundle(
         n_support=sum(m.report.n_support for m in models),
         seconds=sum(m.report.seconds for m in models),
     )
+
+
+def _scale_arrays(frames: Sequence[Frame]) -> dict[str, FloatArray]:
+    """Return the scales of frames as an array (n_cells, d); no array where none has one."""
+    if all(frame.scale is None for frame in frames):
+        return {}
+    ones = np.ones(len(frames[0].center))
+    return {"scale": np.stack([ones if f.scale is None else f.scale for f in frames])}
 
 
 def _starts(counts: IntArray) -> IntArray:
@@ -267,6 +277,20 @@ class BundleModels:
         if not np.array_equal(by_cell, n_support):
             raise damaged(path, "the support rows of classes do not add up to those of cells")
 
+    @cached_property
+    def _scales(self) -> FloatArray | None:
+        """The scale of each cell's frame, (n_cells, d); None of all where there is none."""
+        if "scale" not in self._group:
+            return None
+        shape = self._cells["center"].shape
+        scales = self._group.read("scale", shape=shape, kind="f")
+        if (scales <= 0).any():
+            raise damaged(self._group.description, "a scale of features is not positive")
+        return scales
+
+    def _scale_of(self, cell: int) -> FloatArray | None:
+        return None if self._scales is None else self._scales[cell]
+
     def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
         """Yield the models of cells, counted from the bundle's first, in increasing order.
 
@@ -294,7 +318,7 @@ class BundleModels:
         classes = small["classes"][kept]
         report = CellReport(*self._table[cell].item())
         return LocalModel(
-            center=small["center"][cell],
+            frame=Frame(small["center"][cell], self._scale_of(cell)),
             rows=rows,
             coef=coef.reshape(len(classes) - 1, report.n_support),
             classes=classes,

@@ -17,7 +17,7 @@ from daskls.kernels.decision import decide_pairs
 from daskls.kernels.gram import TILE_ROWS
 from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift
 from daskls.kernels.wide_exponential import wide_exp_row, wide_exp_terms
-from daskls.records import CellReport, KernelSpec, LocalModel
+from daskls.records import CellReport, Frame, KernelSpec, LocalModel
 
 COUNTS = (31, 1, 17, 52)
 
@@ -29,7 +29,7 @@ def model_of(kernel, d, n_classes=2, scale=1.0, seed=0, constant=()):
     rows = rng.normal(size=(sum(counts), d)).astype(np.float32)
     rows[:, list(constant)] = rows[0, list(constant)]
     return LocalModel(
-        center=rng.normal(size=d),
+        frame=Frame(rng.normal(size=d)),
         rows=rows,
         coef=(scale * rng.normal(size=(n_classes - 1, len(rows)))).astype(np.float32),
         classes=np.arange(n_classes, dtype=np.int32),
@@ -147,7 +147,7 @@ def test_units_of_features_do_not_matter(unit):
     scaled = LocalModel(
         **{
             **vars(model),
-            "center": model.center * unit,
+            "frame": Frame(model.center * unit),
             "rows": (model.rows * unit).astype(np.float32),
             "kernel": KernelSpec("rbf", 0.4 / unit**2),
         }
@@ -211,9 +211,11 @@ def test_a_model_read_only_or_of_a_view_has_the_same_bits():
     frozen = {name: np.array(value) for name, value in vars(model).items() if name in ARRAYS}
     for array in frozen.values():
         array.flags.writeable = False
-    other = LocalModel(**{**vars(model), **frozen})
+    center = np.array(model.center)
+    center.flags.writeable = False
+    other = LocalModel(**{**vars(model), **frozen, "frame": Frame(center)})
     np.testing.assert_array_equal(decide_pairs(other, X), expected)
     np.testing.assert_array_equal(decide_pairs(model, np.asfortranarray(X)), expected)
 
 
-ARRAYS = ("center", "rows", "coef", "class_ptr", "intercepts")
+ARRAYS = ("rows", "coef", "class_ptr", "intercepts")

@@ -1,48 +1,74 @@
-"""Center and scale of a sample."""
+"""The frame of a model: the same for the rows it trains on and the queries it answers."""
 
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from cells import SEED, binary_cell, class_cell, queries
 
-from daskls.kernels.frame import STEP, find_frame
+from daskls.kernels.decision import decide_pairs
+from daskls.kernels.frame import framed
+from daskls.records import CellReport, Frame, SolverSpec
+from daskls.solvers.folds import deal_folds
+from daskls.solvers.grid import resolve_grid
+from daskls.solvers.hinge.solver import HINGE
+from daskls.solvers.rows import LocalRows
+from daskls.store.models import BundleModels, write_bundle
 
-
-def rows(n=20_000, offset=0.0):
-    return np.random.default_rng(0).random((n, 3)) * [1.0, 2.0, 3.0] + offset
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
-def test_a_center_is_the_exact_mean(offset):
-    X = rows(offset=offset)
-    exact = [math.fsum(column) / len(X) for column in X.T.tolist()]
-    # A plain sum of so many rows is wrong by hundreds of these.
-    np.testing.assert_allclose(find_frame(X).center, exact, rtol=3e-16)
+SCALE = np.array([4.0, 0.125])
 
 
-def test_the_scale_is_the_root_of_the_mean_squared_distance():
-    X = rows()
-    expected = math.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
-    assert find_frame(X).scale == pytest.approx(expected, rel=1e-12)
-    assert find_frame(np.ones((5, 2))).scale == 1.0
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float32, np.float64])
+def test_rows_are_centered_in_float64(dtype):
+    X = np.array([[0, 100], [127, 3]], dtype)
+    A = framed(np.asfortranarray(X), Frame(np.array([120.25, -100.5])))
+    np.testing.assert_array_equal(A, [[-120.25, 200.5], [6.75, 103.5]])
+    assert A.flags.c_contiguous
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_powers_of_two_are_exact(dtype):
-    X = rows().astype(dtype)
-    frame = find_frame(X)
-    for power in (-40, 3):
-        scaled = X * X.dtype.type(2.0**power)
-        other = find_frame(scaled)
-        assert (other.center == frame.center * 2.0**power).all()
-        assert other.scale == frame.scale * 2.0**power
-        assert other.rows(scaled).tobytes() == frame.rows(X).tobytes()
+def test_rows_are_divided_by_the_scale_once_they_are_centered():
+    X = np.array([[0, 100], [127, 3]], np.uint8)
+    A = framed(X, Frame(np.array([120.25, -100.5]), SCALE))
+    np.testing.assert_array_equal(A, [[-30.0625, 1604.0], [1.6875, 828.0]])
 
 
-@pytest.mark.parametrize("unit", [1e-3, 1e3, 1 / 3])
-def test_rows_are_the_same_bits_in_any_unit(unit):
-    X = np.round(rows(500) * 7)
-    bits = find_frame(X).rows(X)
-    np.testing.assert_array_equal(find_frame(X * unit).rows(X * unit), bits)
-    np.testing.assert_array_equal(find_frame(X + 1000).rows(X + 1000), bits)
-    assert (np.abs(bits * find_frame(X).scale - (X - X.mean(axis=0))) <= 4 * STEP).all()
+def model_of(X, codes, scale=None, **spec):
+    """Train one cell's model in a frame of the given scale."""
+    spec = SolverSpec(**{"cv": 3, "C": (1.0,), "gamma": (0.5,), **spec})
+    own = LocalRows.of(X, codes, np.ones(len(X)), spec, scale=scale)
+    order, cell = own.data(deal_folds(own.present, spec.cv, SEED))
+    grid = own.in_units(resolve_grid(spec, own.radius, *X.shape))
+    choice = HINGE.search(cell, spec, grid).choose(finish=True)
+    return own.model(choice, order, cell, own.described(CellReport(0, 0, 0, 0, 0.0)))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("cell", [binary_cell, class_cell])
+def test_a_scale_is_as_if_rows_and_queries_had_been_divided_by_it(cell, kernel):
+    X, codes = cell() if cell is binary_cell else cell(3)
+    # Powers of two: they round nothing, so that even the bits are those.
+    scaled, plain = (
+        model_of(X * SCALE, codes, SCALE, kernel=kernel),
+        model_of(X, codes, kernel=kernel),
+    )
+    for name in ("rows", "coef", "intercepts"):
+        np.testing.assert_array_equal(getattr(scaled, name), getattr(plain, name))
+    expected = decide_pairs(plain, queries(X))
+    np.testing.assert_array_equal(decide_pairs(scaled, queries(X) * SCALE), expected)
+    unscaled = replace(scaled, frame=Frame(scaled.center))
+    assert np.abs(decide_pairs(unscaled, queries(X) * SCALE) - expected).max() > 0.01
+
+
+@pytest.mark.parametrize("scales", [(None, None), (SCALE, SCALE), (None, SCALE)])
+def test_a_model_is_stored_with_its_frame(tmp_path, scales):
+    X, codes = binary_cell()
+    models = [model_of(X, codes, scale) for scale in scales]
+    write_bundle(tmp_path, 0, 1, models, {})
+    found = list(BundleModels(tmp_path, 0, 1, SolverSpec()).read_cells(np.arange(2)))
+    for model, expected in zip(found, models, strict=True):
+        np.testing.assert_array_equal(model.frame.center, expected.frame.center)
+        np.testing.assert_array_equal(
+            decide_pairs(model, queries(X)), decide_pairs(expected, queries(X))
+        )
+    # A model without a scale has none in its store, and pays for none.
+    assert (found[0].frame.scale is None) == (scales[1] is None)

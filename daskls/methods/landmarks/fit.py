@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.frame import find_frame
+from daskls.kernels.gauge import find_gauge
 from daskls.kernels.landmarks import mean_square
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
 from daskls.methods.landmarks.plan import most_landmarks, n_candidates
@@ -94,7 +94,7 @@ def cluster_sample(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
     """Cluster the sample."""
     n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
     X = begun.sample.X
-    return find_points(X, find_frame(X), n_cells, begun.seed)
+    return find_points(X, find_gauge(X), n_cells, begun.seed)
 
 
 @undisturbed
@@ -102,16 +102,16 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
     """Choose the landmarks from the sample and write them, unless they are there."""
     if read_landmarks(begun.root) is not None:
         return
-    X, frame = begun.sample.X, find_frame(begun.sample.X)
+    X, gauge = begun.sample.X, find_gauge(begun.sample.X)
     n_features, n_rows = begun.rows.n_features, begun.scan.n_kept
     most = most_landmarks(method, n_rows, n_features)
     wanted = method.n_landmarks or min(n_features, most)
     with one_blas_thread():
         if method.landmarks == "random":
             drawn = LANDMARKS(begun.seed, n_rows=begun.scan.n_kept)
-            landmarks = draw_landmarks(X, frame, wanted, drawn)
+            landmarks = draw_landmarks(X, gauge, wanted, drawn)
         else:
-            landmarks, deviations = find_components(X, frame, wanted)
+            landmarks, deviations = find_components(X, gauge, wanted)
             if method.projection == "rbf":
                 # A distance needs a point: that one deviation away from the center.
                 landmarks *= deviations[:, None]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.kernels.gram import centered
+from daskls.kernels.frame import framed
 from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
 from daskls.solvers.rows import LocalRows
@@ -81,7 +81,7 @@ def fit_large(
         seconds=time.perf_counter() - own.started,
     )
     model = LocalModel(
-        center=own.center,
+        frame=own.frame,
         rows=own.rows[svc.support_],
         coef=np.ascontiguousarray(sign * svc.dual_coef_, np.float32),
         classes=own.classes.astype(np.int32),
@@ -101,7 +101,7 @@ def _check_spread(X: FloatArray, own: LocalRows) -> None:
     DataError
     """
     if own.radius < SMALLEST:
-        spread = float(np.abs(centered(X, own.center)).max())
+        spread = float(np.abs(framed(X, own.frame)).max())
         of = "the origin" if own.spec.kernel == "poly" else "their mean"
         raise DataError(
             f"The features of the {len(X)} rows that one SVM trains on are within {spread:.3g} of "
