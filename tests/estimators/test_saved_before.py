@@ -8,6 +8,7 @@ import daskls
 from daskls.registry import METHODS
 
 CASES = packed_cases()
+ESTIMATORS = [entry.class_name for entry in METHODS]
 
 
 @pytest.mark.parametrize("case", CASES)
