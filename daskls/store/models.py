@@ -285,7 +285,7 @@ class BundleModels:
         shape = self._cells["center"].shape
         scales = self._group.read("scale", shape=shape, kind="f")
         if (scales <= 0).any():
-            raise damaged(self._group.description, "a scale of features is not positive")
+            raise damaged(self._group.where(), "a scale of features is not positive")
         return scales
 
     def _scale_of(self, cell: int) -> FloatArray | None:
