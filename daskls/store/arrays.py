@@ -1,7 +1,6 @@
 """Input arrays on disk, as handles that travel to tasks."""
 
 import os
-import shutil
 import threading
 import warnings
 from collections.abc import Iterator
@@ -19,10 +18,11 @@ from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.files import disk_errors, expand_path
-from daskls.store.folder import remove_begun
+from daskls.store.folder import Folder
 from daskls.store.guard import MALFORMED
 from daskls.store.ranges import read_range, unit_rows
 from daskls.store.remote import remote_errors
+from daskls.store.removal import remove_begun
 from daskls.store.sources import OWN_ARRAY, open_array, own_codecs, read_errors
 
 PREDICT_AGAIN = "predict again"
@@ -105,7 +105,7 @@ class ArrayHandle:
 
     def delete(self) -> None:
         """Remove the array."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        Folder(self.path).drop("")
 
 
 def _dtype(array: "zarr.Array[Any]") -> str:

@@ -7,7 +7,6 @@ writer, what it leaves never opens as a data set, and is known as one that may b
 
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,18 +16,27 @@ import numpy as np
 import zarr
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from daskls.errors import DataError, ParameterError, StoreError
+from daskls.errors import DataError, StoreError
+from daskls.store.dataset_checks import (
+    FORMAT,
+    KIND,
+    UNFINISHED,
+    cast,
+    check_arrays,
+    check_attributes,
+    check_shape,
+    read_classes,
+    read_names,
+)
 from daskls.store.files import disk_errors, expand_path
-from daskls.store.folder import remove_begun
+from daskls.store.folder import Folder
 from daskls.store.guard import MALFORMED
 from daskls.store.remote import remote_errors
+from daskls.store.removal import remove_begun
 from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors
 
 __all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
 
-FORMAT = 1
-KIND = "dataset"
-UNFINISHED = "dataset-unfinished"
 CHUNK_NBYTES = 4 * 2**20
 WRITE_AGAIN = "write the data set again"
 
@@ -104,16 +112,16 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     group = _open_group(where)
     with read_errors(where):
         attributes = dict(group.attrs)
-    _check_attributes(where, attributes)
+    check_attributes(where, attributes)
     with read_errors(where):
         X, y = group.get("X"), group.get("y")
-    _check_arrays(where, X, y)
+    check_arrays(where, X, y)
     return Dataset(
         path=where,
         X=X,
         y=y,
-        classes=_classes(where, attributes),
-        feature_names=_names(where, attributes, X),
+        classes=read_classes(where, attributes),
+        feature_names=read_names(where, attributes, X),
         source=str(attributes.get("source", "")),
     )
 
@@ -130,68 +138,6 @@ def _open_group(where: str) -> zarr.Group:
             f"{where!r} is not a daskls data set (no Zarr group: {error}); "
             "make one with `daskls convert`."
         ) from error
-
-
-def _check_attributes(where: str, attributes: dict[str, Any]) -> None:
-    """Refuse what else daskls writes, and what is unfinished or of a newer format."""
-    if "daskls_format" not in attributes:
-        # Somebody else's, whose arrays have to say what it is.
-        return
-    kind, version = attributes.get("kind"), attributes["daskls_format"]
-    if kind not in (KIND, UNFINISHED):
-        raise StoreError(
-            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, wanted {KIND!r})."
-        )
-    if not isinstance(version, int) or version > FORMAT:
-        raise StoreError(
-            f"{where!r} has data set format {version!r}; this daskls reads up to {FORMAT}. "
-            "Upgrade daskls."
-        )
-    if kind == UNFINISHED:
-        raise StoreError(
-            f"{where!r} is incomplete: its writing was interrupted. Write it again, "
-            "with overwrite=True."
-        )
-
-
-def _check_arrays(where: str, X: object, y: object) -> None:
-    """Refuse arrays that are missing, of a wrong rank, or of different lengths."""
-    if not isinstance(X, zarr.Array):
-        raise StoreError(
-            f"{where!r} has no array 'X', so it is not a daskls data set, or a damaged one; give a "
-            "Zarr group with arrays X (n, d) and y (n,), as `daskls convert` writes it."
-        )
-    if X.ndim != 2:
-        raise StoreError(f"{where!r}: 'X' must have 2 dimensions, got shape {X.shape}.")
-    if y is None:
-        return
-    if not isinstance(y, zarr.Array) or y.ndim != 1:
-        raise StoreError(f"{where!r}: 'y' must be an array of 1 dimension.")
-    if X.shape[0] != y.shape[0]:
-        raise StoreError(
-            f"{where!r}: 'X' has {X.shape[0]} rows but 'y' has {y.shape[0]}; write it again."
-        )
-
-
-def _classes(where: str, attributes: dict[str, Any]) -> list[Any] | None:
-    """The labels of y's codes, of a data set that daskls wrote."""
-    classes = attributes.get("classes") if "daskls_format" in attributes else None
-    if classes is not None and not isinstance(classes, list):
-        raise StoreError(f"{where!r} has damaged classes, {classes!r}; write it again.")
-    return classes
-
-
-def _names(where: str, attributes: dict[str, Any], X: Any) -> list[str] | None:
-    """The names of the columns, of a data set that daskls wrote."""
-    names = attributes.get("feature_names") if "daskls_format" in attributes else None
-    if names is None:
-        return None
-    if not isinstance(names, list) or [type(name) for name in names] != [str] * X.shape[1]:
-        raise StoreError(
-            f"{where!r} has damaged feature_names: wanted {X.shape[1]} names, one a column of X, "
-            f"got {names!r}; write it again."
-        )
-    return names
 
 
 class DatasetWriter:
@@ -247,7 +193,7 @@ class DatasetWriter:
         self.n_rows = 0
         self._dtype = np.dtype(dtype)
         self._y_dtype = np.dtype(y_dtype)
-        _check_shape(n_features, self._dtype, chunk_rows, feature_names)
+        check_shape(n_features, self._dtype, chunk_rows, feature_names)
         self.chunk_rows = chunk_rows or default_chunk_rows(n_features, self._dtype)
         self._n_classes = None if classes is None else len(classes)
         self._attributes = {
@@ -336,7 +282,7 @@ class DatasetWriter:
         if (y is None) != (self._y_buffer is None):
             got, wanted = ("no y", "one") if y is None else ("y", "none")
             raise DataError(f"Got {got} where the data set was opened with {wanted}; see `with_y`.")
-        X = _cast("X", X, self._dtype)
+        X = cast("X", X, self._dtype)
         if y is None:
             return X, None
         if y.shape != (len(X),):
@@ -346,7 +292,7 @@ class DatasetWriter:
                 f"y must hold class codes 0 to {self._n_classes - 1}, "
                 f"got {y.min()} to {y.max()}; map the labels to codes first."
             )
-        return X, _cast("y", y, self._y_dtype)
+        return X, cast("y", y, self._y_dtype)
 
     def _flush(self) -> None:
         """Write the buffered rows, always from a chunk's first row on."""
@@ -399,22 +345,6 @@ class DatasetWriter:
             raise
 
 
-def _check_shape(
-    n_features: int, dtype: np.dtype[Any], chunk_rows: int | None, feature_names: Any
-) -> None:
-    """Refuse a data set that could not be written."""
-    if n_features < 1:
-        raise ParameterError(f"n_features must be at least 1, got {n_features}.")
-    if dtype.kind not in "iuf":
-        raise ParameterError(f"dtype must be an integer or floating point type, got {dtype}.")
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ParameterError(f"chunk_rows must be at least 1, got {chunk_rows}.")
-    if feature_names is not None and len(feature_names) != n_features:
-        raise ParameterError(
-            f"feature_names must hold {n_features} names, one a feature, got {len(feature_names)}."
-        )
-
-
 def _plain_list(classes: Any) -> list[Any] | None:
     """Classes as JSON can hold them."""
     return None if classes is None else np.asarray(classes).tolist()
@@ -447,11 +377,8 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
 def _clear_path(path: str, overwrite: bool) -> None:
     """Make sure that nothing is at `path`; remove only what daskls wrote as a data set."""
     check_target(path, overwrite)
-    try:
-        if os.path.lexists(path):
-            shutil.rmtree(path)
-    except OSError as error:
-        raise StoreError(f"Cannot replace {path!r}: {error}; remove it yourself.") from error
+    folder = Path(path).absolute()
+    Folder(str(folder.parent), WRITE_AGAIN).drop(folder.name, strict=True)
 
 
 def _kind_on_disk(path: Path) -> str | None:
@@ -461,23 +388,3 @@ def _kind_on_disk(path: Path) -> str | None:
         return str(attributes["kind"]) if "daskls_format" in attributes else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _cast(name: str, values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Values in the stored type, or a DataError where that would change them beyond rounding."""
-    if values.dtype == dtype:
-        return values
-    same_kind = values.dtype.kind == "b" or np.can_cast(values.dtype, dtype, "same_kind")
-    if not same_kind:
-        raise DataError(f"{name} has type {values.dtype}, which cannot be stored as {dtype}.")
-    try:
-        with np.errstate(over="raise"):
-            stored = values.astype(dtype)
-    except FloatingPointError as error:
-        raise DataError(f"{name} holds values too large for {dtype}; store float64.") from error
-    if dtype.kind in "iu" and not np.array_equal(stored, values):
-        raise DataError(
-            f"{name} holds values from {values.min()} to {values.max()}, "
-            f"out of the range of {dtype}; choose a wider type."
-        )
-    return stored

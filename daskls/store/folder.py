@@ -10,12 +10,10 @@ import fnmatch
 import os
 import shutil
 import stat
-import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -26,7 +24,7 @@ from daskls.store.backend import Backend, Reader
 from daskls.store.files import GO_ON, disk_errors
 from daskls.store.guard import damaged
 
-__all__ = ["NO_LINKS", "Folder", "is_being_removed", "remove_begun"]
+__all__ = ["NO_LINKS", "Folder"]
 
 # What opening a path says where something else than a file that can be read is there.
 NOT_A_FILE = (
@@ -35,11 +33,6 @@ NOT_A_FILE = (
 )
 # What disks without hard links say.
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-# Looks whether a folder that was removed has come back.
-N_REMOVALS, REMOVAL_S = 4, 0.05
-# How often, and after what pause, one looks whether a file goes that is there.
-MANY_LOOKS, FEW_LOOKS = 40, 6
-LOOK_PAUSE_S = 0.05
 
 
 class Folder(Backend):
@@ -375,43 +368,3 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
 def _raise(error: OSError) -> None:
     """Let a folder that cannot be read end the walk."""
     raise error
-
-
-def is_being_removed(path: Path, error: Exception) -> bool:
-    """Return whether an error came of a file's being gone, or of its folder's going just now.
-
-    Whoever removes a folder takes a while: what is missed first may be another file than this.
-    """
-    for number in range(_n_looks(error)):
-        if number:
-            time.sleep(LOOK_PAUSE_S)
-        try:
-            path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-        except OSError:
-            return False
-    return False
-
-
-def _n_looks(error: BaseException | None) -> int:
-    """Return how often to look: longest where a file was missed, not at all for other reasons."""
-    if not isinstance(error, OSError | StoreError):
-        return 1
-    while error is not None:
-        if isinstance(error, FileNotFoundError):
-            return MANY_LOOKS
-        error = error.__cause__
-    # The cause does not travel with an error from a worker.
-    return FEW_LOOKS
-
-
-def remove_begun(path: Path) -> None:
-    """Remove a folder whose writing failed, for good.
-
-    Of several files that Zarr writes at once the first failure comes back; the others go on for a
-    moment, and would bring the folder back.
-    """
-    for _ in range(N_REMOVALS):
-        shutil.rmtree(path, ignore_errors=True)
-        time.sleep(REMOVAL_S)

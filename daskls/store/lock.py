@@ -21,8 +21,9 @@ from pathlib import Path
 
 from daskls.errors import StoreError
 from daskls.store.files import disk_errors
-from daskls.store.folder import NO_LINKS, is_being_removed
+from daskls.store.folder import NO_LINKS
 from daskls.store.owner import Owner, find_machine, find_start
+from daskls.store.removal import is_being_removed
 
 __all__ = ["BEAT_S", "OWNER", "STALE_S", "check_owner", "own_store"]
 

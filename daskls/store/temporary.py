@@ -1,7 +1,6 @@
 """Where a model lives that nobody gave a place: until its last user is gone."""
 
 import os
-import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -11,7 +10,8 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.store.files import disk_errors
-from daskls.store.folder import is_being_removed
+from daskls.store.folder import Folder
+from daskls.store.removal import is_being_removed
 
 __all__ = ["ModelHandle", "TemporaryFolder"]
 
@@ -33,7 +33,7 @@ class TemporaryFolder:
 def _remove(path: Path, owner: int) -> None:
     """Remove a folder, unless a fork of its owner asks."""
     if os.getpid() == owner:
-        shutil.rmtree(path, ignore_errors=True)
+        Folder(str(path)).drop("")
 
 
 class ModelHandle:

@@ -60,8 +60,7 @@ class L3(LandmarkSpec, Method):
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""
-        rounds = len(list((root.path / "joint").glob("*")))
-        return f"{rounds} rounds over all clusters are begun"
+        return f"{len(root.store.names('joint'))} rounds over all clusters are begun"
 
     def count_open(self, report: Any) -> Any:
         """As of `Method`; the clusters of one model share theirs."""

@@ -1,0 +1,53 @@
+"""Folders that go: while they are in use, or because their writing failed."""
+
+import time
+from pathlib import Path
+
+from daskls.errors import StoreError
+from daskls.store.folder import Folder
+
+__all__ = ["is_being_removed", "remove_begun"]
+
+# Looks whether a folder that was removed has come back.
+N_REMOVALS, REMOVAL_S = 4, 0.05
+# How often, and after what pause, one looks whether a file goes that is there.
+MANY_LOOKS, FEW_LOOKS = 40, 6
+LOOK_PAUSE_S = 0.05
+
+
+def is_being_removed(path: Path, error: Exception) -> bool:
+    """Return whether an error came of a file's being gone, or of its folder's going just now.
+
+    Whoever removes a folder takes a while: what is missed first may be another file than this.
+    """
+    folder = Folder(str(path.parent))
+    for number in range(_n_looks(error)):
+        if number:
+            time.sleep(LOOK_PAUSE_S)
+        if not folder.exists(path.name):
+            return True
+    return False
+
+
+def _n_looks(error: BaseException | None) -> int:
+    """Return how often to look: longest where a file was missed, not at all for other reasons."""
+    if not isinstance(error, OSError | StoreError):
+        return 1
+    while error is not None:
+        if isinstance(error, FileNotFoundError):
+            return MANY_LOOKS
+        error = error.__cause__
+    # The cause does not travel with an error from a worker.
+    return FEW_LOOKS
+
+
+def remove_begun(path: Path) -> None:
+    """Remove a folder whose writing failed, for good.
+
+    Of several files that Zarr writes at once the first failure comes back; the others go on for a
+    moment, and would bring the folder back.
+    """
+    folder = Folder(str(path.parent))
+    for _ in range(N_REMOVALS):
+        folder.drop(path.name)
+        time.sleep(REMOVAL_S)
