@@ -1,9 +1,6 @@
 """Frozen records that cross layers. They hold numbers and small arrays, never a data set."""
 
-from bisect import bisect_right
 from dataclasses import dataclass, field, fields
-from functools import cached_property
-from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -16,20 +13,14 @@ __all__ = [
     "Bundle",
     "BundleReport",
     "CellReport",
-    "Chunks",
     "FloatArray",
-    "Forest",
     "Frame",
     "IntArray",
     "KernelSpec",
     "LeafRows",
-    "LinearModel",
     "LocalModel",
-    "Partition",
     "Regions",
     "SolverSpec",
-    "Tree",
-    "VoronoiCells",
 ]
 
 FloatArray = npt.NDArray[Any]
@@ -201,143 +192,6 @@ class BundleReport:
     n_rows: int
     n_support: int = 0
     seconds: float = field(default=0.0, compare=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """A partition of space by half-spaces, as flat arrays small enough to be read by every task.
-
-    Node i sends a row x to its first child if ``(x - center) . directions[i] <= thresholds[i]``.
-    Leaves are numbered from left to right, so neighbors in number are neighbors in space.
-
-    Attributes
-    ----------
-    center : float64 array, shape (d,). Subtracted from every row first.
-    directions : float64 array, shape (n_nodes, d)
-    thresholds : float64 array, shape (n_nodes,)
-    children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
-    """
-
-    center: FloatArray
-    directions: FloatArray
-    thresholds: FloatArray
-    children: IntArray
-
-    @property
-    def n_leaves(self) -> int:
-        """The number of leaves: one more than the nodes, as every node has two children."""
-        return len(self.thresholds) + 1
-
-    @cached_property
-    def axes(self) -> IntArray:
-        """The feature that each node cuts across, int32 (n_nodes,); -1 across several."""
-        if not len(self.directions):
-            return np.empty(0, np.int32)
-        found = self.directions.argmax(axis=1).astype(np.int32)
-        is_axis = np.count_nonzero(self.directions, axis=1) == 1
-        is_axis &= self.directions[np.arange(len(found)), found] == 1.0
-        return np.where(is_axis, found, np.int32(-1))
-
-
-@dataclass(frozen=True, eq=False)
-class Forest:
-    """Independent partitions of the same space, around one center.
-
-    Leaves are numbered through all of them: those of a partition follow the last one's.
-
-    Attributes
-    ----------
-    trees : tuple of Tree, one a partition
-    """
-
-    trees: tuple[Tree, ...]
-
-    @property
-    def center(self) -> FloatArray:
-        """The center of every tree, float64 (d,)."""
-        return self.trees[0].center
-
-    @property
-    def n_partitions(self) -> int:
-        """The number of trees."""
-        return len(self.trees)
-
-    @property
-    def first_leaves(self) -> list[int]:
-        """The number of each partition's first leaf; the number of all leaves last."""
-        return [0, *accumulate(tree.n_leaves for tree in self.trees)]
-
-    @property
-    def n_leaves(self) -> int:
-        """The number of leaves of all partitions."""
-        return self.first_leaves[-1]
-
-    def partition_of(self, leaf: int) -> int:
-        """Return the partition of a leaf."""
-        return bisect_right(self.first_leaves, leaf) - 1
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """Rows dealt at random to chunks of near-equal size, by their numbers alone.
-
-    Attributes
-    ----------
-    n_rows : int
-    n_leaves : int. Chunks.
-    seed : int
-    """
-
-    n_rows: int
-    n_leaves: int
-    seed: int
-
-    n_partitions = 1
-
-
-@dataclass(frozen=True, eq=False)
-class VoronoiCells:
-    """Space cut into the regions nearest to each of some points.
-
-    Attributes
-    ----------
-    center : float64 array, shape (d,). Subtracted from every row first.
-    points : float64 array, shape (n_leaves, d). Minus ``center``.
-    """
-
-    center: FloatArray
-    points: FloatArray
-
-    n_partitions = 1
-
-    @property
-    def n_leaves(self) -> int:
-        """The number of regions."""
-        return len(self.points)
-
-
-# What stage 2 regroups rows by.
-Partition = Forest | Chunks | VoronoiCells
-
-
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """Linear functions of landmark projections, one a cell and class, with one bias a class.
-
-    Attributes
-    ----------
-    cells : VoronoiCells. Rows are projected around its center c.
-    landmarks : float64 array, shape (l, d). Minus c.
-    gamma : float of ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``
-    theta : float64 array, shape (q, k, l). One problem for two classes, else one a class.
-    intercepts : float64 array, shape (q,)
-    """
-
-    cells: VoronoiCells
-    landmarks: FloatArray
-    gamma: float | None
-    theta: FloatArray
-    intercepts: FloatArray
 
 
 @dataclass(frozen=True, eq=False)

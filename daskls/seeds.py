@@ -101,13 +101,13 @@ SAMPLE = Stream(("n_rows",), users=("run.sample",))
 
 # Where the cuts of a further partition run: on the sample, and within a leaf. The first partition
 # draws nothing.
-TRUNK = Stream(("partition", 0, 1), users=("run.begin",))
-BRANCH = Stream(("leaf", 0, 2), users=("methods.cells.train",))
+TRUNK = Stream(("partition", 0, 1), users=("partition.forest",))
+BRANCH = Stream(("leaf", 0, 2), users=("partition.forest",))
 # Which fold each row of a cell belongs to. The sample's stream would be that of cell 0 of a leaf
 # whose number is that of the rows: there are fewer leaves.
 CELL_FOLDS = Stream(("leaf", "cell"), users=("methods.cells.train",), meets=("SAMPLE",))
 # To which chunk each row is dealt.
-CHUNKS = KeyStream(0, users=("partition.assign",), permutes=True)
+CHUNKS = KeyStream(0, users=("partition.chunks",), permutes=True)
 
 # ---- neighborhoods ----
 # The row is a center's or a query's own: the number of a center depends on all others. Tags in the

@@ -5,6 +5,7 @@ from sklearn.svm import SVC
 from support import as_bytes, path_of
 
 from daskls import LandmarkSVC
+from daskls.methods.landmarks.model import read_linear_model
 from daskls.store.reader import ModelReader
 
 
@@ -16,7 +17,7 @@ def small_landmarks(n_cells=6, **params):
 def landmark_bits(model):
     """Return everything a model holds, as bytes; not the seconds."""
     reader = ModelReader(path_of(model))
-    linear = reader.linear
+    linear = read_linear_model(reader)
     bits = {"fingerprint": reader.fingerprint, "gamma": linear.gamma}
     bits |= {name: as_bytes(getattr(linear, name)) for name in ("landmarks", "theta", "intercepts")}
     bits |= {name: as_bytes(getattr(linear.cells, name)) for name in ("center", "points")}

@@ -22,6 +22,7 @@ from distributed import LocalCluster, WorkerPlugin
 
 from daskls import VoronoiSVC
 from daskls.methods import average, predict
+from daskls.partition.stored import model_partition
 from daskls.store.groups import describe_group
 from daskls.store.reader import ModelReader
 
@@ -77,7 +78,7 @@ def model_bits(model):
     """Return everything a model holds, name by name, as bytes; not the seconds, nor the bundles."""
     reader = ModelReader(path_of(model))
     bits = {"fingerprint": reader.fingerprint, "n_cells": reader.n_cells}
-    for i, tree in enumerate(reader.forest.trees if "n_nodes" in reader.index else ()):
+    for i, tree in enumerate(model_partition(reader).trees if "n_nodes" in reader.index else ()):
         for name in ("center", "directions", "thresholds", "children"):
             bits[f"tree{i or ''} {name}"] = as_bytes(getattr(tree, name))
     for cell in range(reader.n_cells):

@@ -6,9 +6,10 @@ from peaks import SLACK, peak_of
 from daskls.kernels import gram
 from daskls.memory import TaskSizes, assign_nbytes
 from daskls.methods import average
+from daskls.partition.forest import Forest
 from daskls.partition.grow import grow_tree
 from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
-from daskls.records import CellReport, Forest, SolverSpec
+from daskls.records import CellReport, SolverSpec
 from daskls.run import regroup
 from daskls.store.exchange import Exchange
 

@@ -28,7 +28,7 @@ from daskls.estimators.inputs import (
 )
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
 from daskls.methods.average import SUPER_NBYTES
-from daskls.methods.base import Method
+from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_CELL_ROWS
 from daskls.methods.predict import predict_array, predict_lazily, predict_to_zarr
 from daskls.records import FloatArray, SolverSpec
@@ -115,11 +115,14 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
     def _adopt(self, handle: ModelHandle) -> Self:
         """Take a finished model as the fitted state."""
         self._handle = handle
-        meta = self._reader.meta
+        reader = self._reader
+        # Read here, so that the first query reads its cell alone.
+        method_of(reader.method, f"The model at {reader.path}").check_index(reader)
+        meta = reader.meta
         self.classes_ = labels_from_json(meta["classes"])
         self.n_features_in_ = int(meta["n_features"])
         keep_names(self, meta.get("feature_names"))
-        self.n_cells_ = self._reader.n_cells
+        self.n_cells_ = reader.n_cells
         return self
 
     @property

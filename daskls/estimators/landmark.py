@@ -14,6 +14,7 @@ from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
 from daskls.methods.landmarks.method import L3
+from daskls.methods.landmarks.model import read_linear_model
 from daskls.records import FloatArray, SolverSpec
 from daskls.store.layout import Root
 
@@ -207,7 +208,7 @@ class LandmarkSVC(LocalClassifier):
     def cluster_centers_(self) -> FloatArray:
         """The clusters' centers."""
         check_is_fitted(self)
-        cells = self._reader.linear.cells
+        cells = read_linear_model(self._reader).cells
         centers: FloatArray = cells.points + cells.center
         return centers
 
@@ -215,13 +216,13 @@ class LandmarkSVC(LocalClassifier):
     def center_(self) -> FloatArray:
         """The mean of the sampled rows, around which rows are projected."""
         check_is_fitted(self)
-        return self._reader.linear.cells.center
+        return read_linear_model(self._reader).cells.center
 
     @property
     def landmarks_(self) -> FloatArray:
         """The landmarks."""
         check_is_fitted(self)
-        linear = self._reader.linear
+        linear = read_linear_model(self._reader)
         are_rows = self.landmarks == "random" or self.projection == "rbf"
         return linear.landmarks + linear.cells.center if are_rows else linear.landmarks
 
@@ -229,13 +230,13 @@ class LandmarkSVC(LocalClassifier):
     def coef_(self) -> FloatArray:
         """The weights of landmarks in each cluster, of each problem."""
         check_is_fitted(self)
-        return self._reader.linear.theta
+        return read_linear_model(self._reader).theta
 
     @property
     def intercept_(self) -> FloatArray:
         """The bias of each problem."""
         check_is_fitted(self)
-        return self._reader.linear.intercepts
+        return read_linear_model(self._reader).intercepts
 
     @property
     def selected_(self) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from typing import Any
 from daskls.errors import StoreError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import params_from_json
+from daskls.methods.base import method_of
 from daskls.registry import find_entry, load_object
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader
@@ -54,6 +55,8 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier
         raise StoreError(
             f"The model at {folder} is a {name}, which this daskls does not know. Upgrade daskls."
         )
+    # What this process kept open of the model may be older than what is there now.
+    method_of(reader.method, f"The model at {folder}").check_index(reader)
     estimator: LocalClassifier = load_object(entry.estimator)(
         **params_from_json(reader.meta["params"])
     )

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.partition.base import Partition
+from daskls.partition.stored import model_partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray, IntArray, Partition
+from daskls.records import FloatArray, IntArray
 from daskls.registry import METHODS, find_entry, load_object
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
@@ -95,7 +97,15 @@ class Method(ABC):
         ------
         StoreError : saying which
         """
-        ModelReader(root.path)
+        self.check_index(ModelReader(root.path))
+
+    def check_index(self, reader: ModelReader) -> None:  # noqa: B027
+        """Refuse a model whose index is nothing to answer by.
+
+        Raises
+        ------
+        DamageError
+        """
 
     def space(self, reader: ModelReader) -> Partition:
         """Return the partition of a model's cells.
@@ -104,7 +114,7 @@ class Method(ABC):
         ------
         StoreError : when it has none
         """
-        return reader.forest
+        return model_partition(reader)
 
     def agreement(
         self, reader: ModelReader, X: FloatArray, codes: IntArray, first: int

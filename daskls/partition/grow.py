@@ -29,7 +29,8 @@ from functools import cached_property
 import numpy as np
 
 from daskls.kernels.route import center_rows, project
-from daskls.records import FloatArray, IntArray, Tree
+from daskls.partition.tree import Tree
+from daskls.records import FloatArray, IntArray
 
 __all__ = ["grow_tree"]
 

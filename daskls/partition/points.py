@@ -3,8 +3,8 @@
 import numpy as np
 
 from daskls.kernels.gauge import Gauge
-from daskls.partition.assign import find_cells
-from daskls.records import FloatArray, VoronoiCells
+from daskls.partition.voronoi import VoronoiCells
+from daskls.records import FloatArray
 from daskls.seeds import CLUSTERS
 
 __all__ = ["find_points"]
@@ -41,5 +41,5 @@ def find_points(X: FloatArray, gauge: Gauge, n_cells: int, seed: int) -> Voronoi
     with threadpool_limits(1, user_api="openmp"):
         points = kmeans.fit(gauge.rows(X)).cluster_centers_.astype(np.float64)
     cells = VoronoiCells(gauge.center, points * gauge.scale)
-    used = np.unique(find_cells(cells, X))
+    used = np.unique(cells.nearest(X))
     return VoronoiCells(gauge.center, np.ascontiguousarray(cells.points[used]))

@@ -1,13 +1,56 @@
 """A tree of half-spaces: each node gives the rows of one region to the nearer of two centers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from daskls.kernels.route import route
-from daskls.records import FloatArray, IntArray, Tree
+from daskls.records import FloatArray, IntArray
+from daskls.store.checks import check_counts
+from daskls.store.groups import Group
+from daskls.store.guard import damaged
 
-__all__ = ["graft", "no_cuts", "route_rows"]
+__all__ = ["Tree", "graft", "no_cuts", "read_trees", "route_rows", "tree_arrays"]
+
+NODE_ARRAYS = ("directions", "thresholds", "children")
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A partition of space by half-spaces, as flat arrays small enough to be read by every task.
+
+    Node i sends a row x to its first child if ``(x - center) . directions[i] <= thresholds[i]``.
+    Leaves are numbered from left to right, so neighbors in number are neighbors in space.
+
+    Attributes
+    ----------
+    center : float64 array, shape (d,). Subtracted from every row first.
+    directions : float64 array, shape (n_nodes, d)
+    thresholds : float64 array, shape (n_nodes,)
+    children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
+    """
+
+    center: FloatArray
+    directions: FloatArray
+    thresholds: FloatArray
+    children: IntArray
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves: one more than the nodes, as every node has two children."""
+        return len(self.thresholds) + 1
+
+    @cached_property
+    def axes(self) -> IntArray:
+        """The feature that each node cuts across, int32 (n_nodes,); -1 across several."""
+        if not len(self.directions):
+            return np.empty(0, np.int32)
+        found = self.directions.argmax(axis=1).astype(np.int32)
+        is_axis = np.count_nonzero(self.directions, axis=1) == 1
+        is_axis &= self.directions[np.arange(len(found)), found] == 1.0
+        return np.where(is_axis, found, np.int32(-1))
 
 
 def route_rows(tree: Tree, X: FloatArray) -> IntArray:
@@ -54,3 +97,71 @@ def graft(trunk: Tree, branches: Sequence[Tree]) -> Tree:
         np.concatenate([trunk.thresholds, *(branch.thresholds for branch in branches)]),
         np.concatenate(children).astype(np.int32),
     )
+
+
+def tree_arrays(trees: Sequence[Tree], counts: str) -> dict[str, FloatArray]:
+    """Return trees as flat arrays, one after the other; ``counts`` names that of their nodes."""
+    return {
+        counts: np.array([len(tree.thresholds) for tree in trees]),
+        **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in NODE_ARRAYS},
+    }
+
+
+def read_trees(
+    group: Group,
+    center: FloatArray,
+    counts: str,
+    n_trees: int | None = None,
+    n_nodes: int | None = None,
+) -> tuple[Tree, ...]:
+    """Return the trees that `tree_arrays` took apart.
+
+    Parameters
+    ----------
+    group : Group
+    center : float64 array, shape (d,). Of all of them.
+    counts : str. The array of their numbers of nodes.
+    n_trees, n_nodes : int, or None for any number
+
+    Raises
+    ------
+    DamageError : they are no trees that rows can walk
+    """
+    sizes = group.read(counts, shape=(n_trees,), kind="i")
+    # Before anything is read by them.
+    check_counts(group.where(), counts, sizes, n_nodes)
+    if not len(sizes):
+        raise damaged(group.where(), "it holds no tree")
+    total = int(sizes.sum())
+    shapes = ((total, len(center)), (total,), (total, 2))
+    stops = np.cumsum(sizes)[:-1]
+    parts = (
+        np.split(group.read(name, shape=shape, kind=kind), stops)
+        for name, shape, kind in zip(NODE_ARRAYS, shapes, "ffi", strict=True)
+    )
+    trees = tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True))
+    for tree in trees:
+        _check_tree(tree, group.where())
+    return trees
+
+
+def _check_tree(tree: Tree, where: str) -> None:
+    """Refuse a tree that a walk may not leave: children point forward, and each place is met once.
+
+    Raises
+    ------
+    DamageError
+    """
+    children = tree.children
+    n_nodes = len(tree.thresholds)
+    inner = children[children >= 0]
+    leaves = ~children[children < 0]
+    is_tree = (
+        children.shape == (n_nodes, 2)
+        and (children.max(axis=1, initial=-1) < n_nodes).all()
+        and ((children < 0) | (children > np.arange(n_nodes)[:, None])).all()
+        and np.array_equal(np.sort(inner), np.arange(1, n_nodes))
+        and (not n_nodes or np.array_equal(np.sort(leaves), np.arange(n_nodes + 1)))
+    )
+    if not is_tree:
+        raise damaged(where, "its nodes do not form a tree")

@@ -1,15 +1,16 @@
 """How a model's space is cut, as pictures of a plane want it: polygons, and the cell of a pixel."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.methods.base import method_of
-from daskls.partition.assign import find_cells
-from daskls.partition.tree import route_rows
+from daskls.partition.tree import Tree, route_rows
+from daskls.partition.voronoi import VoronoiCells
 from daskls.plotting.polygons import cell_polygons, plane_tree, power_polygons
-from daskls.records import FloatArray, Forest, IntArray, Tree, VoronoiCells
+from daskls.records import FloatArray, IntArray
 
 __all__ = ["Cut", "find_cut"]
 
@@ -74,7 +75,7 @@ class VoronoiCut:
 
     def find(self, X: FloatArray) -> IntArray:
         """As of `Cut`."""
-        return find_cells(self.cells, X)
+        return self.cells.nearest(X)
 
     def reach(self, features: Features, report: Any) -> tuple[FloatArray, FloatArray]:
         """As of `Cut`: the points, and half of their range around them."""
@@ -99,7 +100,16 @@ def find_cut(estimator: Any, partition: int) -> Cut:
             f"partition is {partition}; it must be a number from 0 to {n_partitions - 1}: the "
             f"model has {n_partitions} partition(s)."
         )
-    if isinstance(space, VoronoiCells):
-        return VoronoiCut(space)
-    assert isinstance(space, Forest)
-    return TreeCut(space.trees[partition])
+    if space.kind not in CUTS:
+        raise ParameterError(
+            f"The cells of a {reader.meta['estimator']} cut by {space.kind!r} have no outlines to "
+            f"draw; those cut by {' or '.join(map(repr, CUTS))} have."
+        )
+    return CUTS[space.kind](space, partition)
+
+
+# How the cells of each kind of partition are drawn.
+CUTS: dict[str, Callable[[Any, int], Cut]] = {
+    "Forest": lambda forest, partition: TreeCut(forest.trees[partition]),
+    "VoronoiCells": lambda cells, _: VoronoiCut(cells),
+}

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from daskls.records import FloatArray, IntArray, Tree
+from daskls.partition.tree import Tree
+from daskls.records import FloatArray, IntArray
 
 __all__ = ["cell_polygons", "color_cells", "plane_tree", "power_polygons"]
 

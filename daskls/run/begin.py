@@ -10,15 +10,15 @@ import numpy as np
 
 from daskls.errors import ParameterError, StoreError
 from daskls.memory import TaskSizes
-from daskls.partition.grow import grow_tree
+from daskls.partition.base import Partition
+from daskls.partition.forest import Forest, grow_forest
+from daskls.partition.stored import read_partition, write_partition
 from daskls.plan import Extent, check_sample, plan_sample
 from daskls.records import (
     LARGEST,
     SMALLEST,
     FloatArray,
-    Forest,
     IntArray,
-    Partition,
     SolverSpec,
 )
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -31,9 +31,7 @@ from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.rows import BlockRows
 from daskls.run.sample import sample_rows
 from daskls.run.scan import LabelScan, name_classes, scan_labels
-from daskls.seeds import TRUNK
 from daskls.store.exchange import Exchange
-from daskls.store.layout import read_partition, write_partition
 
 __all__ = [
     "begin_fit",
@@ -178,10 +176,8 @@ def grow_trunks(begun: Beginning) -> Forest:
     """Grow the trees on the sample."""
     X = begun.sample.X
     center = X.mean(axis=0, dtype=np.float64)
-    further = range(1, begun.request.n_partitions)
-    seeds = [None, *(TRUNK(begun.seed, partition=number) for number in further)]
     bound = begun.sampling.max_sampled_rows
-    return Forest(tuple(grow_tree(X, bound, center, seed) for seed in seeds))
+    return grow_forest(X, bound, center, begun.request.n_partitions, begun.seed)
 
 
 def scale_gamma(begun: Beginning) -> float:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from daskls.memory import TaskSizes
+from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources, SamplePlan
-from daskls.records import FloatArray, Partition, SolverSpec
+from daskls.records import FloatArray, SolverSpec
 from daskls.run.progress import StageClock
 from daskls.run.rows import BlockRows
 from daskls.run.scan import LabelScan

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from daskls.neighbors.regions import measure_regions
-from daskls.partition.grow import grow_tree
+from daskls.partition.cells import cut_into_cells
 from daskls.partition.shuffle import row_keys
-from daskls.partition.tree import route_rows
 from daskls.plan import group_open
-from daskls.records import Forest, IntArray, LeafRows, Regions
+from daskls.records import IntArray, LeafRows, Regions
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.contract import Beginning
@@ -92,15 +91,12 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
     if leaves in finished_bundles(Path(job.root), "rows"):
         return 0
     partition = load_partition(job.root, job.fingerprint)
-    assert isinstance(partition, Forest)
-    center = partition.center
     dtype = stored_dtype(np.dtype(job.exchange.dtype))
     rows, ptrs, cells = [], [], []
     with one_blas_thread():
         for leaf in range(leaves[0], leaves[1] + 1):
             own = job.exchange.read_leaf(leaf)
-            tree = grow_tree(own.X, job.cell_rows, center)
-            of_cell = route_rows(tree, own.X)
+            tree, of_cell = cut_into_cells(partition, own.X, leaf, job.cell_rows)
             own = own.take(np.argsort(of_cell, kind="stable"))
             ptrs.append(np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))])
             rows.append(Rows(own.X.astype(dtype, copy=False), own.codes, own.weights, own.numbers))

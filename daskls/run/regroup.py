@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DamageError, StoreError
-from daskls.partition.assign import assign_rows
-from daskls.records import FloatArray, IntArray, Partition
+from daskls.partition.base import Partition
+from daskls.partition.stored import read_partition
+from daskls.records import FloatArray, IntArray
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
@@ -17,7 +18,7 @@ from daskls.run.rows import BlockRows
 from daskls.run.scan import LabelScan, block_checksum, take_kept
 from daskls.store.caches import kept
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.layout import Root, read_partition, root_stamp
+from daskls.store.layout import Root, root_stamp
 
 log = logging.getLogger("daskls")
 
@@ -25,7 +26,7 @@ __all__ = ["assign_block", "load_partition", "regroup_rows"]
 
 
 def load_partition(root: str, fingerprint: str) -> Partition:
-    """Return what a store's rows are regrouped by: its sampled trees, say; read once a process.
+    """Return what a store's rows are regrouped by; read once a process.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def assign_block(
     X, codes, given = take_kept(X, y, weights, labels)
     start = int(first_kept[block])
     rows = Rows(X, codes, given * class_weight[codes], start + np.arange(len(X)))
-    leaves = _held(assign_rows(load_partition(root, fingerprint), X, rows.numbers))
+    leaves = _held(load_partition(root, fingerprint).assign(X, rows.numbers))
     checksum = block_checksum(X, codes, given, start)
     exchange.write_block(block, rows, leaves, checksum)
     return checksum

@@ -9,20 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import CellReport, Chunks, FloatArray, IntArray, SolverSpec, Tree
+from daskls.records import CellReport, FloatArray, IntArray, SolverSpec
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 
 __all__ = [
-    "check_chunks",
     "check_classes",
     "check_codes",
     "check_counts",
-    "check_forest_sizes",
     "check_report",
     "check_root",
     "check_tiles",
-    "check_tree",
     "spec_from_json",
 ]
 
@@ -91,17 +88,6 @@ def check_classes(values: Any) -> None:
     _expect(np.array(labels, dtype).shape == (len(labels),), "classes")
 
 
-def check_chunks(chunks: Chunks) -> None:
-    """Refuse numbers of chunks that cannot be.
-
-    Raises
-    ------
-    ValueError
-    """
-    _expect(all(type(getattr(chunks, f.name)) is int for f in fields(chunks)), "chunks")
-    _expect(0 < chunks.n_leaves <= chunks.n_rows, "chunks")
-
-
 def check_report(table: FloatArray, n_cells: int | None) -> None:
     """Refuse a table of cells whose counts cannot be.
 
@@ -142,40 +128,6 @@ def check_codes(where: str, name: str, codes: IntArray, n_codes: int) -> None:
     """
     if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_codes:
         raise damaged(where, f"{name} reaches from {codes.min()} to {codes.max()} of {n_codes}")
-
-
-def check_forest_sizes(group: Group, n_nodes: IntArray) -> None:
-    """Refuse numbers of nodes that no trees have, before anything is read by them.
-
-    Raises
-    ------
-    DamageError
-    """
-    check_counts(group.where(), "n_nodes", n_nodes)
-    if not len(n_nodes):
-        raise damaged(group.where(), "it holds no tree")
-
-
-def check_tree(tree: Tree, where: str) -> None:
-    """Refuse a tree that a walk may not leave: children point forward, and each place is met once.
-
-    Raises
-    ------
-    DamageError
-    """
-    children = tree.children
-    n_nodes = len(tree.thresholds)
-    inner = children[children >= 0]
-    leaves = ~children[children < 0]
-    is_tree = (
-        children.shape == (n_nodes, 2)
-        and (children.max(axis=1, initial=-1) < n_nodes).all()
-        and ((children < 0) | (children > np.arange(n_nodes)[:, None])).all()
-        and np.array_equal(np.sort(inner), np.arange(1, n_nodes))
-        and (not n_nodes or np.array_equal(np.sort(leaves), np.arange(n_nodes + 1)))
-    )
-    if not is_tree:
-        raise damaged(where, "its nodes do not form a tree")
 
 
 def check_tiles(where: str, tiles: list[tuple[int, int]], n: int | None) -> None:

@@ -6,23 +6,25 @@ the marker. A fit that is called again finds its way through the statistics of t
 done. States of a round go when no problem can return to them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
-from daskls.records import FloatArray, LinearModel, VoronoiCells
+from daskls.records import FloatArray
 from daskls.store.artifacts import Location, attempt_key, draw_attempt, open_store
 from daskls.store.groups import Group
-from daskls.store.guard import damaged, malformed_is_damage
-from daskls.store.layout import Root, partition_arrays, partition_attributes, report_to_json
+from daskls.store.guard import malformed_is_damage
+from daskls.store.layout import Root, report_to_json
 from daskls.store.packs import read_pack, write_pack
 
 __all__ = [
     "CellStates",
     "drop_phase",
     "drop_states",
+    "read_gamma",
     "read_landmarks",
-    "read_linear_model",
     "read_states",
     "read_stats",
     "write_landmarks",
@@ -131,54 +133,34 @@ def read_landmarks(root: Root) -> tuple[FloatArray, float | None] | None:
     group = root.find_group(GROUP)
     if group is None:
         return None
-    return group.read("rows", shape=(None, root.n_features), kind="f"), _gamma(group)
+    return group.read("rows", shape=(None, root.n_features), kind="f"), read_gamma(group)
 
 
-def _gamma(group: Group) -> float | None:
+def read_gamma(group: Group) -> float | None:
     """Return the width that a group keeps, or None where the projection has none."""
     with malformed_is_damage(group.where()):
         gamma = group.attrs["gamma"]
         return None if gamma is None else float(str(gamma))
 
 
-def write_linear_index(root: Root, model: LinearModel, report: FloatArray) -> None:
+def write_linear_index(
+    root: Root,
+    arrays: Mapping[str, FloatArray],
+    attributes: Mapping[str, Any],
+    report: FloatArray,
+) -> None:
     """Write the finished model, then set the marker.
 
     Parameters
     ----------
     root : Root
-    model : LinearModel
+    arrays, attributes : what the model is
     report : structured array of `CellReport.dtype`, one row a cell
     """
-    arrays = {
-        **partition_arrays(model.cells),
-        **{name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")},
+    own = {
         "bundles": np.empty((0, 2), np.int64),
-        "first_cell": np.array([model.cells.n_leaves], np.int64),
+        "first_cell": np.array([len(report)], np.int64),
     }
-    attributes = {"gamma": model.gamma, "report": report_to_json(report)}
-    root.write_group("index", arrays, {**partition_attributes(model.cells), **attributes})
+    values = {**attributes, "report": report_to_json(report)}
+    root.write_group("index", {**arrays, **own}, values)
     root.update(complete=True)
-
-
-def read_linear_model(index: Group, n_features: int, n_classes: int) -> LinearModel:
-    """Return the model of an index group.
-
-    Raises
-    ------
-    DamageError : when the index holds no such model
-    """
-    if index.attrs.get("partition") != VoronoiCells.__name__:
-        raise damaged(index.where(), "the model has no landmarks")
-    n_problems = 1 if n_classes == 2 else n_classes
-    center = index.read("center", shape=(n_features,), kind="f")
-    points = index.read("points", shape=(None, n_features), kind="f")
-    landmarks = index.read("landmarks", shape=(None, n_features), kind="f")
-    shape = n_problems, len(points), len(landmarks)
-    return LinearModel(
-        VoronoiCells(center, points),
-        landmarks,
-        _gamma(index),
-        index.read("theta", shape=shape, kind="f"),
-        index.read("intercepts", shape=(n_problems,), kind="f"),
-    )

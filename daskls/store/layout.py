@@ -3,9 +3,9 @@
 ::
 
     model.zarr/            group; attributes: format, kind, fingerprint, meta, complete (the marker)
-      partition/           what rows are regrouped by: sampled trees, chunks, or points (stage 1)
+      partition/           what rows are regrouped by: as `partition/registry.py` has it (stage 1)
       bundles/<name>/      flat arrays of one bundle's cells; the folder appears whole (stage 3)
-      index/               the finished trees, and the bundle of each cell (last)
+      index/               the finished partition, and the bundle of each cell (last)
       sampling/<kind>/     what a fit on samples keeps between its tasks; deleted too
       exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
       input-<name>/        NumPy input, written so that all workers can read it; deleted too
@@ -19,22 +19,15 @@ root says; `store/repair.py` says what goes with a damaged part.
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import CellReport, Chunks, FloatArray, Forest, Partition, Tree, VoronoiCells
+from daskls.records import CellReport, FloatArray
 from daskls.store.artifacts import Location, open_store
-from daskls.store.checks import (
-    check_chunks,
-    check_forest_sizes,
-    check_report,
-    check_root,
-    check_tree,
-)
+from daskls.store.checks import check_report, check_root
 from daskls.store.groups import (
     DESCRIPTION,
     MAX_CHUNK_ROWS,
@@ -45,7 +38,7 @@ from daskls.store.groups import (
     write_description,
     write_group,
 )
-from daskls.store.guard import damaged, malformed_is_damage
+from daskls.store.guard import malformed_is_damage
 from daskls.store.lock import check_owner
 
 __all__ = [
@@ -56,14 +49,9 @@ __all__ = [
     "ROOT_COPY",
     "Root",
     "find_root",
-    "partition_arrays",
-    "partition_attributes",
-    "read_forest",
-    "read_partition",
     "report_from_json",
     "report_to_json",
     "root_stamp",
-    "write_partition",
 ]
 
 # 2: every file has a checksum. 3: chunks lie in the folder of their array, and a bundle's small
@@ -78,76 +66,6 @@ LEFTOVERS = (
     # Attempts of tasks that were killed: see `store/folder.py`.
     ".*." + "[0-9a-f]" * 32,
 )
-NODE_ARRAYS = ("directions", "thresholds", "children")
-
-
-def partition_arrays(partition: Partition) -> dict[str, FloatArray]:
-    """Return what rows are regrouped by as arrays: of trees, one after the other."""
-    if isinstance(partition, Chunks):
-        return {}
-    if isinstance(partition, VoronoiCells):
-        return {"center": partition.center, "points": partition.points}
-    trees = partition.trees
-    return {
-        "center": partition.center,
-        "n_nodes": np.array([len(tree.thresholds) for tree in trees]),
-        **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in NODE_ARRAYS},
-    }
-
-
-def partition_attributes(partition: Partition) -> dict[str, Any]:
-    """Return what a group says of a partition beside its arrays."""
-    own = asdict(partition) if isinstance(partition, Chunks) else {}
-    return {"partition": type(partition).__name__, **own}
-
-
-def write_partition(root: "Root", partition: Partition) -> None:
-    """Write what rows are regrouped by."""
-    root.write_group("partition", partition_arrays(partition), partition_attributes(partition))
-
-
-def read_forest(group: Group) -> Forest:
-    """Read the trees of a group.
-
-    Raises
-    ------
-    DamageError : they are damaged, or no trees that rows can walk
-    """
-    center = group.read("center", shape=(None,), kind="f")
-    n_nodes = group.read("n_nodes", shape=(None,), kind="i")
-    check_forest_sizes(group, n_nodes)
-    total = int(n_nodes.sum())
-    shapes = ((total, len(center)), (total,), (total, 2))
-    stops = np.cumsum(n_nodes)[:-1]
-    parts = (
-        np.split(group.read(name, shape=shape, kind=kind), stops)
-        for name, shape, kind in zip(NODE_ARRAYS, shapes, "ffi", strict=True)
-    )
-    trees = tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True))
-    for tree in trees:
-        check_tree(tree, group.where())
-    return Forest(trees)
-
-
-def read_partition(group: Group) -> Partition:
-    """Read what `write_partition` wrote.
-
-    Raises
-    ------
-    DamageError
-    """
-    kind = group.attrs.get("partition")
-    if kind == Chunks.__name__:
-        with malformed_is_damage(group.where()):
-            chunks = Chunks(**{f.name: group.attrs[f.name] for f in fields(Chunks)})
-            check_chunks(chunks)
-        return chunks
-    if kind == VoronoiCells.__name__:
-        center = group.read("center", shape=(None,), kind="f")
-        return VoronoiCells(center, group.read("points", shape=(None, len(center)), kind="f"))
-    if kind != Forest.__name__:
-        raise damaged(group.where(), f"it holds no partition, but {kind!r}")
-    return read_forest(group)
 
 
 def report_to_json(report: FloatArray) -> list[list[Any]]:

@@ -18,11 +18,10 @@ from daskls.records import (
     KernelSpec,
     LocalModel,
     SolverSpec,
-    Tree,
 )
 from daskls.store.artifacts import Location, open_store
 from daskls.store.asked import READ_NBYTES, adjacent_runs
-from daskls.store.checks import check_codes, check_counts, check_tree
+from daskls.store.checks import check_codes, check_counts
 from daskls.store.groups import Group, open_group, write_group
 from daskls.store.guard import damaged
 from daskls.store.layout import report_from_json, report_to_json
@@ -34,7 +33,6 @@ LARGE = ("rows", "coef")
 
 __all__ = [
     "BundleModels",
-    "branch_arrays",
     "bundle_key",
     "disjoint_bundles",
     "done_mask",
@@ -117,16 +115,6 @@ def drop_others(root: Location, tiles: list[tuple[int, int]], kind: str = "bundl
     open_store(root).drop(*(bundle_key(*bundle, kind) for bundle in others))
 
 
-def branch_arrays(branches: Sequence[Tree]) -> dict[str, FloatArray]:
-    """Return the trees that cut a bundle's leaves into cells, as flat arrays."""
-    return {
-        "branch_nodes": np.array([len(b.thresholds) for b in branches]),
-        "directions": np.concatenate([b.directions for b in branches]),
-        "thresholds": np.concatenate([b.thresholds for b in branches]),
-        "children": np.concatenate([b.children for b in branches]),
-    }
-
-
 def write_bundle(
     root: Location,
     first_leaf: int,
@@ -203,12 +191,13 @@ class BundleModels:
     n_classes: int | None = None
 
     @cached_property
-    def _group(self) -> Group:
+    def group(self) -> Group:
+        """The bundle's arrays, those among them that the method keeps beside the models."""
         return open_group(self.root, bundle_key(self.first_leaf, self.last_leaf))
 
     @cached_property
     def _table(self) -> FloatArray:
-        return report_from_json(self._group, self.n_cells)
+        return report_from_json(self.group, self.n_cells)
 
     def report(self) -> np.ndarray[Any, Any]:
         """Return the structured table of the bundle's cells, numbered from 0."""
@@ -218,28 +207,10 @@ class BundleModels:
         """Return the number of cells."""
         return len(self._table)
 
-    def branches(self, center: FloatArray) -> list[Tree]:
-        """Return the tree inside each of the bundle's leaves."""
-        group, d = self._group, len(center)
-        n_leaves = self.last_leaf - self.first_leaf + 1
-        counts = group.read("branch_nodes", shape=(n_leaves,), kind="i")
-        check_counts(group.where(), "branch_nodes", counts, self.count_cells() - n_leaves)
-        total, stops = int(counts.sum()), np.cumsum(counts)
-        directions = group.read("directions", shape=(total, d), kind="f")
-        thresholds = group.read("thresholds", shape=(total,), kind="f")
-        children = group.read("children", shape=(total, 2), kind="i")
-        trees = [
-            Tree(center, directions[a:b], thresholds[a:b], children[a:b])
-            for a, b in zip(stops - counts, stops, strict=True)
-        ]
-        for tree in trees:
-            check_tree(tree, group.where())
-        return trees
-
     @cached_property
     def _cells(self) -> dict[str, FloatArray]:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
-        group, report = self._group, self._table
+        group, report = self.group, self._table
         n_classes, n_support = report["n_classes"], report["n_support"]
         # A constant model keeps one class, whatever its cell held.
         n_kept = np.where(n_support > 0, n_classes, 1)
@@ -264,7 +235,7 @@ class BundleModels:
 
     def _check_classes(self, small: dict[str, FloatArray], n_support: IntArray) -> None:
         """Refuse codes out of range or order, and support rows of classes that do not add up."""
-        path, ptr = self._group.where(), small["class_ptr"]
+        path, ptr = self.group.where(), small["class_ptr"]
         classes, support = small["classes"], small["support"]
         if self.n_classes is not None:
             check_codes(path, "classes", classes, self.n_classes)
@@ -296,7 +267,7 @@ class BundleModels:
 
         Support rows of adjacent cells are read at once, up to `READ_NBYTES`.
         """
-        small, group = self._cells, self._group
+        small, group = self._cells, self.group
         width = small["center"].shape[1]
         row_ptr, coef_ptr = small["row_ptr"], small["coef_ptr"]
         of_rows, of_coef = (int(row_ptr[-1]), width), (int(coef_ptr[-1]),)

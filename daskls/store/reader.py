@@ -1,6 +1,6 @@
 """A finished model, opened: its index in memory, its cells read on demand."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,25 +12,18 @@ from daskls.errors import StoreError
 from daskls.records import (
     CellReport,
     FloatArray,
-    Forest,
     IntArray,
-    LinearModel,
     LocalModel,
-    Partition,
     SolverSpec,
 )
 from daskls.store.artifacts import Location
 from daskls.store.asked import asked_bundles
 from daskls.store.caches import kept
 from daskls.store.centers import read_centers
-from daskls.store.checks import check_tiles, spec_from_json
+from daskls.store.checks import spec_from_json
 from daskls.store.guard import damaged, malformed_is_damage
-from daskls.store.joint import read_linear_model
 from daskls.store.layout import (
     Root,
-    partition_arrays,
-    partition_attributes,
-    read_forest,
     report_from_json,
     root_stamp,
 )
@@ -62,8 +55,8 @@ def _write_index(
     root: Root,
     bundles: list[tuple[int, int]],
     first_cells: list[int],
-    arrays: dict[str, FloatArray],
-    attributes: dict[str, Any],
+    arrays: Mapping[str, FloatArray],
+    attributes: Mapping[str, Any],
 ) -> None:
     """Write the index, then set the marker: from here on the model is complete."""
     own = {
@@ -75,18 +68,21 @@ def _write_index(
 
 
 def write_index(
-    root: Root, partition: Partition, bundles: list[tuple[int, int]], first_cells: list[int]
+    root: Root,
+    arrays: Mapping[str, FloatArray],
+    attributes: Mapping[str, Any],
+    bundles: list[tuple[int, int]],
+    first_cells: list[int],
 ) -> None:
     """Write the finished partitions, then set the marker: from here on the model is complete.
 
     Parameters
     ----------
     root : Root
-    partition : Partition. Its leaves are the cells.
+    arrays, attributes : what the finished partitions are. Their leaves are the cells.
     bundles : list of (first, last) leaf, in order. Only these belong to the model.
     first_cells : list of int. The first cell of each bundle, and the number of cells last.
     """
-    arrays, attributes = partition_arrays(partition), partition_attributes(partition)
     _write_index(root, bundles, first_cells, arrays, attributes)
 
 
@@ -165,7 +161,6 @@ class ModelReader:
         if index is None:
             raise damaged(root.store.where("index"), "the model lacks its index")
         self.index = index
-        self._forest = read_forest(index) if "n_nodes" in index else None
         listed = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2), kind="i")]
         self._first_cell = self._read_first_cells(len(listed))
         spec = spec_from_json(self.meta["spec"])
@@ -181,8 +176,6 @@ class ModelReader:
             BundleModels(root.store, a, b, spec, n_cells, n_features, n_classes)
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
-        if self._forest is not None:
-            self._check_forest(self._forest, listed)
 
     def _read_first_cells(self, n_bundles: int) -> list[int]:
         """Return the first cell of each bundle, and the number of cells last."""
@@ -191,15 +184,6 @@ class ModelReader:
         if found[0] * n_bundles or any(a >= b for a, b in pairwise(found)):
             raise damaged(self.index.where("first_cell"), "the cells of bundles do not rise from 0")
         return found
-
-    def _check_forest(self, forest: Forest, bundles: list[tuple[int, int]]) -> None:
-        """Refuse trees of other cells than the bundles hold, or of other features."""
-        where = self.index.where()
-        check_tiles(where, bundles, None)
-        if forest.n_leaves != self.n_cells:
-            raise damaged(where, f"its trees have {forest.n_leaves} cells, not {self.n_cells}")
-        if len(forest.center) != self.meta["n_features"]:
-            raise damaged(where, f"its trees are of {len(forest.center)} features")
 
     @property
     def n_cells(self) -> int:
@@ -216,21 +200,6 @@ class ModelReader:
         """What the method has written about itself; empty for one on a partition."""
         values: dict[str, Any] = self.meta.get("method", {})
         return values
-
-    @property
-    def forest(self) -> Forest:
-        """The partitions: the leaves are the cells; one tree a partition.
-
-        Raises
-        ------
-        StoreError : when the model is one without a partition
-        """
-        if self._forest is None:
-            raise StoreError(
-                f"The model at {self.path} is a {self.meta['estimator']}, which does not cut space "
-                "into cells and has no partition tree."
-            )
-        return self._forest
 
     @cached_property
     def spec(self) -> SolverSpec:
@@ -253,12 +222,6 @@ class ModelReader:
         """What a method of one model tried, and what it chose; empty for the others."""
         with malformed_is_damage(self.index.where()):
             return dict(self.index.attrs.get("summary", {}))
-
-    @cached_property
-    def linear(self) -> LinearModel:
-        """The whole model, where it is one on landmarks."""
-        n_classes = len(self.meta["classes"]["values"])
-        return read_linear_model(self.index, self.meta["n_features"], n_classes)
 
     @cached_property
     def centers(self) -> tuple[FloatArray, IntArray]:

@@ -33,6 +33,7 @@ from daskls import (
 )
 from daskls.methods.landmarks import fit as fit_joint
 from daskls.methods.landmarks import solve as joint
+from daskls.methods.landmarks.model import read_linear_model
 from daskls.plan import Resources, plan_sample
 from daskls.run import begin
 from daskls.run.gather import folds_of
@@ -337,7 +338,7 @@ def test_saved_models_open(tmp_path):
 def test_the_model_is_as_small_as_the_table_says():
     X, y = checkers(5000)
     model = small_landmarks(50, n_landmarks=2).fit(X, y)
-    linear = model._reader.linear
+    linear = read_linear_model(model._reader)
     assert linear.theta.size == 50 * 2
     assert linear.landmarks.size == 2 * 2
     assert linear.cells.points.size == 50 * 2

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support import SlowModel, checkers, is_close, model_bits, path_of, small_svc
 
+from daskls.partition.stored import model_partition
 from daskls.partition.tree import route_rows
 
 N = 600
@@ -77,7 +78,7 @@ def test_partitions_are_those_of_a_model_with_fewer(n_classes):
 
 def test_partitions_differ_and_their_cells_are_full(model):
     X, _ = checkers(N)
-    cells = [route_rows(tree, X) for tree in model._reader.forest.trees]
+    cells = [route_rows(tree, X) for tree in model_partition(model._reader).trees]
     assert [of.max() + 1 for of in cells] == [N // 100] * 3
     for one, other in itertools.combinations(cells, 2):
         # What one partition holds together, another one cuts apart.
@@ -95,7 +96,7 @@ def test_partitions_differ_and_their_cells_are_full(model):
 def test_another_seed_cuts_otherwise(model):
     other = fit(random_state=1)
     for partition in range(3):
-        ours, theirs = (m._reader.forest.trees[partition] for m in (model, other))
+        ours, theirs = (model_partition(m._reader).trees[partition] for m in (model, other))
         # All rows are in the sample, so the first partition knows no chance.
         assert (ours.thresholds == theirs.thresholds).all() == (partition == 0)
 
@@ -120,7 +121,7 @@ def test_averages_are_better_than_single_partitions():
 def test_one_feature_has_one_way_to_be_cut():
     X = np.random.default_rng(0).random((400, 1))
     model = small_svc(n_partitions=2).fit(X, X[:, 0] > 0.6)
-    first, second = model._reader.forest.trees
+    first, second = model_partition(model._reader).trees
     np.testing.assert_allclose(np.sort(second.thresholds), np.sort(first.thresholds), rtol=1e-12)
     assert model.score(X, X[:, 0] > 0.6) > 0.95
 

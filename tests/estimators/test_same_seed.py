@@ -18,11 +18,12 @@ from support import (
 )
 from threadpoolctl import threadpool_limits
 
+from daskls.partition.stored import read_partition
 from daskls.plan import Resources
 from daskls.plan import bundles as plan
 from daskls.run import begin
 from daskls.store.dataset import DatasetWriter
-from daskls.store.layout import Root, read_partition
+from daskls.store.layout import Root
 from daskls.store.models import finished_bundles
 
 N = 1200

@@ -5,7 +5,7 @@ from threadpoolctl import threadpool_limits
 
 from daskls.kernels.landmarks import project_rows
 from daskls.kernels.route import GEMM_ROWS, TILE_ROWS, project, route
-from daskls.records import Tree
+from daskls.partition.tree import Tree
 
 
 def walk(X, center, directions, thresholds, children):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from daskls.partition.forest import Forest
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import graft, route_rows
-from daskls.records import Forest
 
 
 def grown_parts(max_rows, d=3, seed=0):

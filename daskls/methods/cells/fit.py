@@ -5,14 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from daskls.methods.cells.train import FitJob, train_bundles
-from daskls.partition.tree import graft
+from daskls.methods.cells.train import BRANCHES, FitJob, train_bundles
+from daskls.partition.base import Partition
+from daskls.partition.chunks import Chunks
+from daskls.partition.stored import read_partition, stored
+from daskls.partition.tree import Tree, read_trees
 from daskls.plan import plan_bundles
-from daskls.records import Chunks, Forest, IntArray, Partition, SolverSpec
+from daskls.records import IntArray, SolverSpec
 from daskls.run.begin import regroup_all
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
-from daskls.store.layout import Root, read_partition
+from daskls.store.layout import Root
 from daskls.store.models import (
     BundleModels,
     done_mask,
@@ -89,16 +92,13 @@ def _finish(root: Root, partition: Partition) -> None:
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
     first_cells = np.cumsum([0, *(bundle.count_cells() for bundle in bundles)]).tolist()
-    whole = _graft_all(partition, bundles) if isinstance(partition, Forest) else partition
-    write_index(root, whole, tiles, first_cells)
+    branches = [branch for own in bundles for branch in _branches(own, root.n_features)]
+    write_index(root, *stored(partition.join(branches)), tiles, first_cells)
     drop_others(root.path, tiles)
 
 
-def _graft_all(trunks: Forest, bundles: list[BundleModels]) -> Forest:
-    """Return the trees down to the cells."""
-    branches = [branch for bundle in bundles for branch in bundle.branches(trunks.center)]
-    trees = [
-        graft(trunk, branches[first : first + trunk.n_leaves])
-        for trunk, first in zip(trunks.trees, trunks.first_leaves, strict=False)
-    ]
-    return Forest(tuple(trees))
+def _branches(bundle: BundleModels, n_features: int) -> tuple[Tree, ...]:
+    """Return the trees inside a bundle's leaves; their center is the partition's to know."""
+    n_leaves = bundle.last_leaf - bundle.first_leaf + 1
+    n_nodes = bundle.count_cells() - n_leaves
+    return read_trees(bundle.group, np.zeros(n_features), BRANCHES, n_leaves, n_nodes)

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from daskls.methods.average import mean_of_all, mean_of_views
 from daskls.methods.base import Method
-from daskls.partition.tree import route_rows
+from daskls.partition.base import Partition
+from daskls.partition.stored import read_partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray, Partition
-from daskls.store.layout import Root, read_partition
+from daskls.records import FloatArray
+from daskls.store.layout import Root
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
 
@@ -48,10 +49,13 @@ class Voronoi(Method):
         fit_cells(begun, clock, client)
 
     def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
-        """Ask one cell a partition."""
-        forest = reader.forest
-        trees = zip(forest.trees, forest.first_leaves, strict=False)
-        return mean_of_views(reader, X, [first + route_rows(tree, X) for tree, first in trees])
+        """Ask one cell a partition, or all where cells have no place in space."""
+        views = self.space(reader).find(X)
+        return mean_of_all(reader, X) if views is None else mean_of_views(reader, X, views)
+
+    def check_index(self, reader: ModelReader) -> None:
+        """As of `Method`."""
+        self.space(reader)
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""
@@ -83,7 +87,3 @@ class Chunked(Voronoi):
         from daskls.methods.cells.fit import deal_chunks
 
         return deal_chunks(begun)
-
-    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
-        """Ask all chunks."""
-        return mean_of_all(reader, X)

@@ -7,28 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from daskls.partition.grow import grow_tree
-from daskls.partition.tree import no_cuts, route_rows
+from daskls.partition.base import Partition
+from daskls.partition.cells import cut_into_cells
+from daskls.partition.tree import Tree, tree_arrays
 from daskls.records import (
     Bundle,
     BundleReport,
     CellReport,
-    Forest,
+    IntArray,
     LocalModel,
-    Partition,
     SolverSpec,
-    Tree,
 )
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.regroup import load_partition
-from daskls.seeds import BRANCH, CELL_FOLDS
+from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.models import branch_arrays, finished_bundles, write_bundle
+from daskls.store.models import finished_bundles, write_bundle
 
-__all__ = ["FitJob", "fit_bundle", "train_bundles"]
+__all__ = ["BRANCHES", "FitJob", "fit_bundle", "train_bundles"]
+
+# The numbers of nodes of the trees in a bundle's leaves, among its arrays.
+BRANCHES = "branch_nodes"
 
 
 @dataclass(frozen=True)
@@ -59,30 +61,21 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     with one_blas_thread():
         for leaf in range(bundle.first_leaf, bundle.last_leaf + 1):
             rows = job.exchange.read_leaf(leaf)
-            branches.append(_cut_leaf(rows, leaf, partition, job))
-            cells = _cells_of(rows, branches[-1], leaf, partition, job)
-            models.extend(solver.fit(cells, job.spec))
+            tree, cells = cut_into_cells(partition, rows.X, leaf, job.cell_size, job.seed)
+            branches.append(tree)
+            models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
     return write_bundle(
-        Path(job.root), bundle.first_leaf, bundle.last_leaf, models, branch_arrays(branches)
+        Path(job.root), bundle.first_leaf, bundle.last_leaf, models, tree_arrays(branches, BRANCHES)
     )
 
 
-def _cut_leaf(rows: Rows, leaf: int, partition: Partition, job: FitJob) -> Tree:
-    """Cut a leaf into cells; a chunk, which has no place in space, is one cell."""
-    if not isinstance(partition, Forest):
-        return no_cuts(np.zeros(rows.X.shape[1]))
-    seed = BRANCH(job.seed, leaf=leaf) if partition.partition_of(leaf) else None
-    return grow_tree(rows.X, job.cell_size, partition.center, seed)
-
-
 def _cells_of(
-    rows: Rows, branch: Tree, leaf: int, partition: Partition, job: FitJob
+    rows: Rows, tree: Tree, cells: IntArray, leaf: int, partition: Partition, job: FitJob
 ) -> Iterator[CellRows]:
     """Yield the rows of each cell of a leaf, as the solver asks for them."""
-    cells = route_rows(branch, rows.X)
-    for cell in range(branch.n_leaves):
+    number = partition.partition_of(leaf)
+    for cell in range(tree.n_leaves):
         own = rows.take(np.flatnonzero(cells == cell))
-        number = partition.partition_of(leaf) if isinstance(partition, Forest) else 0
         report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=number)
         seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
         yield CellRows(own.X, own.codes, own.weights, report, seed)

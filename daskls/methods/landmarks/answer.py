@@ -3,7 +3,7 @@
 import numpy as np
 
 from daskls.kernels.landmarks import decide_linear, project_tiles
-from daskls.partition.assign import find_cells
+from daskls.methods.landmarks.model import read_linear_model
 from daskls.records import FloatArray
 from daskls.store.reader import ModelReader
 
@@ -12,8 +12,8 @@ __all__ = ["score_linearly"]
 
 def score_linearly(reader: ModelReader, X: FloatArray) -> FloatArray:
     """Return the decision values of rows: (m,) for two classes, (m, k) for more."""
-    model = reader.linear
-    cells = find_cells(model.cells, X)
+    model = read_linear_model(reader)
+    cells = model.cells.nearest(X)
     scores = np.empty((len(model.theta), len(X)))
     for rows, seen in project_tiles(X, model.cells.center, model.landmarks, model.gamma):
         for problem, theta in enumerate(model.theta):

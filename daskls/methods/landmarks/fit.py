@@ -9,17 +9,24 @@ import numpy as np
 from daskls.kernels.gauge import find_gauge
 from daskls.kernels.landmarks import mean_square
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
+from daskls.methods.landmarks.model import LinearModel, write_linear_model
 from daskls.methods.landmarks.plan import most_landmarks, n_candidates
-from daskls.methods.landmarks.solve import JointJob, Judged, Round, judge_group, solve_group
+from daskls.methods.landmarks.solve import (
+    JointJob,
+    Judged,
+    Round,
+    judge_group,
+    solve_group,
+    stored_cells,
+)
 from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.partition.points import find_points
+from daskls.partition.voronoi import VoronoiCells
 from daskls.plan import group_open
 from daskls.records import (
     CellReport,
     FloatArray,
     IntArray,
-    LinearModel,
-    VoronoiCells,
 )
 from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -37,7 +44,6 @@ from daskls.store.joint import (
     read_states,
     read_stats,
     write_landmarks,
-    write_linear_index,
 )
 
 __all__ = ["cluster_sample", "fit_jointly"]
@@ -82,8 +88,8 @@ def fit_jointly(
     client : distributed client, or None for the current scheduler
     """
     _choose_landmarks(begun, method)
-    cells, exchange, leaf_rows = regroup_all(begun, clock, client)
-    assert isinstance(cells, VoronoiCells)
+    _, exchange, leaf_rows = regroup_all(begun, clock, client)
+    cells = stored_cells(begun.root)
     spec = begun.request.spec
     job = JointJob(str(begun.root.path), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
     groups = _groups(begun, leaf_rows, method.n_landmarks or begun.rows.n_features)
@@ -166,7 +172,7 @@ def _solve(
         seconds=float("nan"),
     )
     report = _report(own, leaf_rows, solved, support, errors)
-    write_linear_index(root, LinearModel(cells, *found, theta, solved.biases), report)
+    write_linear_model(root, LinearModel(cells, *found, theta, solved.biases), report)
 
 
 def _choose_cost(

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskls.methods.base import Method
+from daskls.methods.landmarks.model import read_linear_model
 from daskls.methods.landmarks.spec import LandmarkSpec
+from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray, Partition
+from daskls.records import FloatArray
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
@@ -50,13 +52,13 @@ class L3(LandmarkSpec, Method):
 
         return score_linearly(reader, X)
 
-    def check_complete(self, root: Root) -> None:
+    def check_index(self, reader: ModelReader) -> None:
         """As of `Method`."""
-        _ = ModelReader(root.path).linear
+        read_linear_model(reader)
 
     def space(self, reader: ModelReader) -> Partition:
         """As of `Method`."""
-        return reader.linear.cells
+        return read_linear_model(reader).cells
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""

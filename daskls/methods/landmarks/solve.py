@@ -9,7 +9,9 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
-from daskls.records import FloatArray, IntArray, VoronoiCells
+from daskls.partition.stored import read_as
+from daskls.partition.voronoi import VoronoiCells
+from daskls.records import FloatArray, IntArray
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.gather import folds_of
 from daskls.store.caches import kept
@@ -21,7 +23,7 @@ from daskls.store.joint import (
     read_stats,
     write_states,
 )
-from daskls.store.layout import Root, read_partition, root_stamp
+from daskls.store.layout import Root, root_stamp
 
 __all__ = ["JointJob", "Judged", "Round", "judge_group", "solve_group"]
 
@@ -92,12 +94,22 @@ def _load_landmarks(
 ) -> tuple[FloatArray, FloatArray, float | None]:
     """Read them; the stamp keeps those of a replaced store from being used again."""
     opened = Root.open(Path(root))
-    found, group = read_landmarks(opened), opened.find_group("partition")
-    cells = None if group is None else read_partition(group)
-    same = opened.attributes["fingerprint"] == fingerprint
-    if found is None or not isinstance(cells, VoronoiCells) or not same:
-        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return cells.center, *found
+    found = read_landmarks(opened)
+    if found is None or opened.attributes["fingerprint"] != fingerprint:
+        raise _changed(root)
+    return stored_cells(opened).center, *found
+
+
+def stored_cells(root: Root) -> VoronoiCells:
+    """Return the clusters that a fit has stored."""
+    group = root.find_group("partition")
+    if group is None:
+        raise _changed(root.path)
+    return read_as(VoronoiCells, group)
+
+
+def _changed(root: Path | str) -> StoreError:
+    return StoreError(f"The store {root} was changed while a fit used it. Fit again.")
 
 
 def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, FloatArray]]:

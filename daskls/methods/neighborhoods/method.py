@@ -7,8 +7,9 @@ from daskls.errors import StoreError
 from daskls.methods.average import mean_of_views
 from daskls.methods.base import Method
 from daskls.methods.neighborhoods.spec import NeighborSpec
+from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray, IntArray, Partition
+from daskls.records import FloatArray, IntArray
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader

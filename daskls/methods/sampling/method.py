@@ -9,8 +9,9 @@ import numpy as np
 from daskls.methods.average import mean_of_views
 from daskls.methods.base import Method
 from daskls.methods.sampling.spec import SamplingSpec
+from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray, Partition
+from daskls.records import FloatArray
 from daskls.store.layout import Root
 from daskls.store.models import drop_others, finished_bundles
 from daskls.store.parts import remove_parts

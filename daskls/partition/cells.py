@@ -1,0 +1,49 @@
+"""The cells of a leaf, whatever kind its partition is of: none is larger than it may be."""
+
+import numpy as np
+
+from daskls.errors import MemoryPlanError
+from daskls.partition.base import Partition
+from daskls.partition.grow import grow_tree
+from daskls.partition.tree import Tree, route_rows
+from daskls.records import FloatArray, IntArray
+
+__all__ = ["cut_into_cells"]
+
+
+def cut_into_cells(
+    partition: Partition, X: FloatArray, leaf: int, max_rows: int, seed: int | None = None
+) -> tuple[Tree, IntArray]:
+    """Cut all rows of a leaf into cells of at most ``max_rows`` rows; equal rows stay together.
+
+    Parameters
+    ----------
+    partition, X, leaf, max_rows, seed : as of `Partition.cut_leaf`
+
+    Returns
+    -------
+    tree : Tree
+    cells : int32 array, shape (m,). The cell of each row.
+
+    Raises
+    ------
+    MemoryPlanError : when the partition has left a cell larger that can be cut
+    """
+    tree = partition.cut_leaf(X, leaf, max_rows, seed)
+    cells = route_rows(tree, X)
+    sizes = np.bincount(cells, minlength=tree.n_leaves)
+    for cell in np.flatnonzero(sizes > max_rows).tolist():
+        _check_whole(partition, X[cells == cell], leaf, max_rows, tree.center)
+    return tree, cells
+
+
+def _check_whole(
+    partition: Partition, X: FloatArray, leaf: int, max_rows: int, center: FloatArray
+) -> None:
+    """Refuse rows of one cell, more than it may hold, unless no cut tells them apart."""
+    if grow_tree(X, max_rows, center).n_leaves > 1:
+        raise MemoryPlanError(
+            f"Leaf {leaf} of a partition of kind {partition.kind!r} has a cell of {len(X)} rows, "
+            f"but a cell may hold {max_rows}, and the plan counts on it. Raise the size of cells "
+            f"to {len(X)}, or take a partition that cuts its leaves."
+        )
