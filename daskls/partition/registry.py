@@ -31,8 +31,8 @@ def find_kind(group: Group, attribute: str = "partition") -> type[Partition]:
         raise damaged(group.where(), f"it holds no partition, but {name!r}")
     if name not in KINDS:
         raise StoreError(
-            f"{group.where()} holds a partition of kind {name!r}, which this daskls does not know; it "
-            f"knows {', '.join(map(repr, KINDS))}. Upgrade daskls."
+            f"{group.where()} holds a partition of kind {name!r}, which this daskls does not know; "
+            f"it knows {', '.join(map(repr, KINDS))}. Upgrade daskls."
         )
     module, _, kind = KINDS[name].partition(":")
     found: type[Partition] = getattr(import_module(module), kind)

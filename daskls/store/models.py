@@ -251,12 +251,12 @@ class BundleModels:
     @cached_property
     def _scales(self) -> FloatArray | None:
         """The scale of each cell's frame, (n_cells, d); None of all where there is none."""
-        if "scale" not in self._group:
+        if "scale" not in self.group:
             return None
         shape = self._cells["center"].shape
-        scales = self._group.read("scale", shape=shape, kind="f")
+        scales = self.group.read("scale", shape=shape, kind="f")
         if (scales <= 0).any():
-            raise damaged(self._group.where(), "a scale of features is not positive")
+            raise damaged(self.group.where(), "a scale of features is not positive")
         return scales
 
     def _scale_of(self, cell: int) -> FloatArray | None:
