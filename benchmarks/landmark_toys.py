@@ -98,7 +98,7 @@ def draw_model(ax: Any, model: Any, data: Data) -> None:
 EXPERIMENT = Experiment(
     [key for toy in TOYS for key in grid(set=[toy], method=models(toy))],
     measure,
-    page("L3-SVMs on toys", TEXT, COLUMNS, lambda j: j.latest("set", "method")),
+    page("L3-SVMs on toys", TEXT, COLUMNS, "set method"),
     sketches={"landmarks": draw},
     dpi=80,
 )

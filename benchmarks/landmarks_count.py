@@ -41,7 +41,7 @@ def draw(journal: Journal) -> Figure:
 EXPERIMENT = Experiment(
     grid(n_landmarks=COUNTS, method=COSTS),
     measure,
-    page("Landmarks of MNIST", TEXT, COLUMNS, lambda j: j.latest("n_landmarks", "method")),
+    page("Landmarks of MNIST", TEXT, COLUMNS, "n_landmarks method"),
     draw,
     dpi=100,
 )

@@ -23,7 +23,7 @@ STAGES = {
     "predict": "predict all rows",
 }
 COLUMNS = """
- = what | wall s = wall_s:.1f | CPU s = cpu_s:.1f
+= what | wall s = wall_s:.1f | CPU s = cpu_s:.1f
 peak MiB of all processes (before) = f'{peak_mib} ({before_mib})' | tasks = tasks
 """
 

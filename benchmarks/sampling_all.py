@@ -54,8 +54,6 @@ def measure(run: Run, radius_scale: float, tol: float) -> Record:
 EXPERIMENT = Experiment(
     lambda run: [dict(run.settings)],
     measure,
-    page(
-        "Local sampling on all of covtype", TEXT, COLUMNS, lambda j: j.latest("radius_scale", "tol")
-    ),
+    page("Local sampling on all of covtype", TEXT, COLUMNS, "radius_scale tol"),
     settings={"radius_scale": 0.5, "tol": 1e-3},
 )

@@ -62,10 +62,5 @@ def fresh(code: str, model: Path, cache: Path) -> Cost:
 EXPERIMENT = Experiment(
     grid(code=IMPORTS, kernels=[""]) + grid(code=WORK, kernels=("empty", "warm")),
     measure,
-    page(
-        "What a process pays before its first row",
-        TEXT,
-        COLUMNS,
-        lambda journal: journal.latest("code", "kernels"),
-    ),
+    page("What a process pays before its first row", TEXT, COLUMNS, "code kernels"),
 )

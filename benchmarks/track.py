@@ -67,7 +67,7 @@ def keys(run: Run) -> Iterator[Record]:
 
 
 def measure(run: Run, commit: str) -> Record:
-    record: Record = {"date": git("log", "-1", "--format=%cs")}
+    record: Record = {"date": git("log", "-1", "--format=%cI")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for method, (make, n) in CASES.items():
@@ -111,7 +111,7 @@ CASE_NAMES = [f"{method}, {part}" for part in ("fit", "predict") for method in C
 
 
 def report(journal: Journal) -> str:
-    shown = journal.latest("commit")[-N_SHOWN:]
+    shown = journal.ordered("date", "commit")[-N_SHOWN:]
     parts = [
         f"# Cost by commit\n\n{journal.machine}; one process, one thread. A checkerboard of 10,000 "
         f"to 30,000 rows, {N_QUERIES:,} queries.\n"
@@ -121,14 +121,14 @@ def report(journal: Journal) -> str:
             {"case": case} | {r["commit"]: form.format(r[case][name]) for r in shown if case in r}
             for case in CASE_NAMES
         ]
-        headers = [f"{r['commit']} ({r['date']}) = r['{r['commit']}']" for r in shown]
+        headers = [f"{r['commit']} ({r['date'][:10]}) = r['{r['commit']}']" for r in shown]
         parts.append(f"## {title}\n\n{table(' | '.join(['case = case', *headers]), rows)}")
     return "\n".join([*parts, "![Cost by commit](track.png)\n"])
 
 
 def draw(journal: Journal) -> Figure:
     """Draw each cost by that of the first commit, a panel a quantity, a line a case."""
-    records = journal.latest("commit")
+    records = journal.ordered("date", "commit")
     figure, axes = plt.subplots(2, 2, figsize=(12, 8), sharex=True, layout="constrained")
     for ax, (name, (title, _)) in zip(axes.flat, QUANTITIES.items(), strict=True):
         for i, case in enumerate(CASE_NAMES):

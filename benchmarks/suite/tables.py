@@ -25,9 +25,10 @@ def table(columns: str, records: Iterable[Record], **names: Any) -> str:
     | usps |  |
     """
     parts = columns.strip().replace("\n", " | ").split(" | ")
-    shown = [part.strip().split(" = ", 1) for part in parts]
+    # The first header of some tables is empty.
+    shown = [f" {part.strip()}".rsplit(" = ", 1) for part in parts]
     lines = [
-        f"| {' | '.join(header for header, _ in shown)} |",
+        f"| {' | '.join(header.strip() for header, _ in shown)} |",
         f"|{'---|' * len(shown)}",
         *(
             f"| {' | '.join(cell(show, record, **names) for _, show in shown)} |"
@@ -54,15 +55,19 @@ def page(
     title: str,
     text: str,
     columns: str,
-    rows: Callable[[Journal], Iterable[Record]],
+    rows: str | Callable[[Journal], Iterable[Record]],
     tail: str = "",
     **names: Any,
 ) -> Callable[[Journal], str]:
-    """Return a report of one table; ``{machine}`` in its text is where it was measured."""
+    """Return a report of one table; ``{machine}`` in its text is where it was measured.
+
+    Rows are a function of the journal, or the last records of all values of some fields.
+    """
 
     def report(journal: Journal) -> str:
         about = text.replace("{machine}", journal.machine)
-        return f"# {title}\n\n{about}\n\n{table(columns, rows(journal), **names)}{tail}"
+        found = journal.latest(*rows.split()) if isinstance(rows, str) else rows(journal)
+        return f"# {title}\n\n{about}\n\n{table(columns, found, **names)}{tail}"
 
     return report
 
