@@ -7,14 +7,10 @@ and gamma a set, found for scikit-learn's SVC with 3 folds of 3000 rows. What ta
 `PREDICT_S`.
 """
 
-import contextlib
 import math
-import pickle
-import tempfile
 import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +22,13 @@ import daskls
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, grid, panels, table
 from benchmarks.suite.apart import begin_limit, run_forked
 from benchmarks.suite.data import Data, scaled
-from benchmarks.suite.measure import nbytes_of
+from benchmarks.suite.estimators import about, fit_few, model_nbytes, test_rows, timed_predict
 from benchmarks.suite.tables import cell
 
 SETS = ("svmguide1", "ijcnn1", "usps", "letter", "covtype")
 COVTYPE_ROWS = 100_000
 LIMIT_S = 180
 PREDICT_S = 30
-FEWEST_ROWS = 1000
 GRID = {"C": [1, 10, 100], "gamma": [0.02, 0.1, 0.5, 2.5, 12.5]}
 GRID_ROWS = 3000
 FALK = {"n_neighbors": 1000, "selection": "local"}
@@ -93,7 +88,7 @@ def measure_here(method: str, data: Data, params: dict[str, float]) -> Record:
         fit_few(make(), X, y)
         begin_limit(LIMIT_S)
         model, fit_s = cpu_of(lambda: make().fit(X, y))
-        n = test_rows(model, X_test)
+        n = test_rows(model, X_test, PREDICT_S)
         predicted, predict_s = timed_predict(model, X_test[:n])
     return {
         "error": float(np.mean(predicted != y_test[:n])),
@@ -106,59 +101,6 @@ def measure_here(method: str, data: Data, params: dict[str, float]) -> Record:
         "model_nbytes": model_nbytes(model),
         **about(model),
         "warnings": sorted({f"{w.category.__name__}: {w.message}" for w in caught})[:3],
-    }
-
-
-def fit_few(model: Any, X: np.ndarray, y: np.ndarray) -> None:
-    """Load the compiled kernels, by a fit of a few rows of two classes."""
-    rows = np.concatenate([np.flatnonzero(y == label)[:200] for label in np.unique(y)[:2]])
-    # What was drawn of so few rows may hold one class alone.
-    with contextlib.suppress(daskls.DasklsError):
-        model.fit(X[rows], y[rows]).predict(X[:100])
-
-
-def test_rows(model: Any, X_test: np.ndarray) -> int:
-    """Return how many test rows there is time for: all, or ten times as many while they are few."""
-    n = FEWEST_ROWS
-    model.predict(X_test[:n])  # opens the model
-    while n < len(X_test):
-        _, seconds = cpu_of(lambda n=n: model.predict(X_test[:n]))
-        more = min(10 * n, len(X_test))
-        # Many rows cost less each than few, as each call reads the models that it needs.
-        if seconds * more / n > PREDICT_S:
-            break
-        n = more
-    return n
-
-
-def timed_predict(model: Any, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Predict until the clock, which counts in ticks, has something to count."""
-    repeats, total = 0, 0.0
-    while total < 0.2:
-        predicted, seconds = cpu_of(lambda: model.predict(X))
-        repeats, total = repeats + 1, total + seconds
-    return predicted, total / repeats
-
-
-def model_nbytes(model: Any) -> int:
-    if not hasattr(model, "save"):
-        return len(pickle.dumps(model))
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder) / "model.zarr")
-        return nbytes_of(Path(folder))
-
-
-def about(model: Any) -> Record:
-    """Return how many models there are, and on how many support rows they rest."""
-    if isinstance(model, SVC):
-        return {"models": 1, "support": int(model.n_support_.sum())}
-    if isinstance(model, LinearSVC):
-        return {"models": 1}
-    selected = getattr(model, "selected_", None) or {}
-    return {
-        "models": model.n_cells_,
-        "support": int(model.fit_report_.n_support.sum()) if model.n_cells_ else 0,
-        **{key: selected[key] for key in ("C", "gamma") if selected.get(key) is not None},
     }
 
 

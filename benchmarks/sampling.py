@@ -5,14 +5,9 @@ thread. With each of ten seeds every radius (or round) is trained, also those be
 the search would stop; the table marks what the search chooses.
 """
 
-import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from sklearn.svm import SVC
@@ -21,22 +16,17 @@ from threadpoolctl import threadpool_limits
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import Data, loaded, scaled
 from benchmarks.suite.figures import Figure, plt
+from benchmarks.suite.searches import chosen, trace
 from daskls import LocalSamplingSVC, NeighborSamplingSVC
-from daskls.methods.sampling import method as sampling_method
-from daskls.methods.sampling import radii as search_radii
-from daskls.methods.sampling import rounds as search_rounds
-from daskls.methods.sampling.search import Search, stalls
-from daskls.methods.scores import labels_of, model_scores
-from daskls.store.models import BundleModels
 
-# Queries that are answered together.
-SLAB_ROWS = 512
 # Labels of points nearer than this would cover each other.
 LABEL_PIXELS = 24
-# The kernel and C of the paper; radii and rounds that are tried.
-SETS: dict[str, dict[str, Any]] = {
-    "ijcnn1": {"C": 10.0, "gamma": 0.1, "n_radii": 14, "n_rounds": 8},
-    "covtype": {"C": 10.0, "gamma": 5.0, "n_radii": 8, "n_rounds": 6},
+# The kernel and C of the paper.
+SETS = {"ijcnn1": {"C": 10.0, "gamma": 0.1}, "covtype": {"C": 10.0, "gamma": 5.0}}
+# Radii, or rounds, that are tried.
+N_STEPS = {
+    "ijcnn1": {"local sampling": 14, "CGLQ": 8},
+    "covtype": {"local sampling": 8, "CGLQ": 6},
 }
 METHODS: dict[str, Callable[..., Any]] = {
     "local sampling": LocalSamplingSVC,
@@ -62,74 +52,20 @@ def keys(run: Run) -> Iterator[Record]:
 
 
 def measure(run: Run, set: str, method: str, seed: int | None = None) -> Record:
+    data = rows_of(set)
     with threadpool_limits(1):
-        return whole(set) if seed is None else curve(set, method, seed)
+        if seed is None:
+            return whole(data, SETS[set])
+        model = METHODS[method](random_state=seed, **SETS[set])
+        return trace(model, data, N_STEPS[set][method])
 
 
-def whole(name: str) -> Record:
+def whole(data: Data, params: dict[str, float]) -> Record:
     """Train scikit-learn's SVC on all rows."""
-    X, y, X_test, y_test = rows_of(name)
-    params = {key: SETS[name][key] for key in ("C", "gamma")}
-    svc, fit_s = cpu_of(lambda: SVC(cache_size=2000, **params).fit(X, y))
-    error = float(np.mean(svc.predict(X_test) != y_test))
-    return {"error": error, "fit_cpu_s": fit_s, "n_support": len(svc.support_), "n_rows": len(X)}
-
-
-@contextmanager
-def every_step(name: str) -> Iterator[list[float]]:
-    """Train on past the stop, keep all models; yield the CPU clock at the end of each step."""
-    ends: list[float] = []
-    train = Search.train
-
-    def timed(self: Any, *args: Any) -> Any:
-        step = train(self, *args)
-        ends.append(time.process_time())
-        return step
-
-    with (
-        patch.object(Search, "train", timed),
-        patch.object(search_radii, "stalls", lambda *_: False),
-        patch.object(search_rounds, "stalls", lambda *_: False),
-        patch.object(sampling_method, "drop_others", lambda *_: None),
-        patch.object(search_radii, "MAX_RADIUS_STEPS", SETS[name]["n_radii"]),
-        patch.object(search_rounds.RoundSearch, "n_rounds", SETS[name]["n_rounds"]),
-    ):
-        yield ends
-
-
-def curve(name: str, method: str, seed: int) -> Record:
-    """Train every step with one seed; judge each model on the test rows."""
-    X, y, X_test, y_test = rows_of(name)
-    params = {key: SETS[name][key] for key in ("C", "gamma")}
-    with tempfile.TemporaryDirectory() as folder, every_step(name) as ends:
-        store = Path(folder) / "m"
-        started = time.process_time()
-        model = METHODS[method](random_state=seed, store=store, **params).fit(X, y)
-        path = model.path_
-        # The number of a step's bundle is that of the radius; a step that adds no row has none.
-        values = path[path.dtype.names[0]]
-        numbers = values if method == "CGLQ" else np.round(values * 10).astype(int) - 1
-        return {
-            "values": values.tolist(),
-            "errors": [test_error(store, n, model, X_test, y_test) for n in numbers.tolist()],
-            # What comes before the first step is a part of each.
-            "step_cpu_s": np.diff([started, *ends]).tolist(),
-            **{key: path[key].tolist() for key in ("n_rows", "n_support", "validation_error")},
-            "n_initial_support": model.n_initial_support_,
-        }
-
-
-def test_error(store: Path, number: int, model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    (local,) = BundleModels(store, number, number, model._reader.spec).read_cells(np.zeros(1, int))
-    wrong = 0
-    for start in range(0, len(X), SLAB_ROWS):
-        scores = model_scores(local, X[start : start + SLAB_ROWS], len(model.classes_))
-        labels = labels_of(scores, model.classes_)
-        wrong += int((labels != y[start : start + SLAB_ROWS]).sum())
-    return wrong / len(X)
-
-
-# The report
+    svc, fit_s = cpu_of(lambda: SVC(cache_size=2000, **params).fit(data.X, data.y))
+    error = float(np.mean(svc.predict(data.X_test) != data.y_test))
+    n_support = len(svc.support_)
+    return {"error": error, "fit_cpu_s": fit_s, "n_support": n_support, "n_rows": len(data.X)}
 
 
 def steps(journal: Journal) -> list[Record]:
@@ -172,21 +108,10 @@ def share(r: Record, i: int, svc: Record) -> float:
 
 
 def _choice(own: list[Record], svc: Record) -> Record:
-    picks = [(r, *chosen(r)) for r in own]
+    picks = [(r, *chosen(r["validation_error"], r["method"] == "CGLQ")) for r in own]
     text = "searched: " + ", ".join(f"{r['values'][i]:g}" for r, _, i in picks)
     shares = [sum(r["step_cpu_s"][: stop + 1]) / svc["fit_cpu_s"] for r, stop, _ in picks]
     return _row(text, [(r, i) for r, _, i in picks], shares, svc)
-
-
-def chosen(record: Record) -> tuple[int, int]:
-    """Return where the search stops, and the step that it chooses."""
-    errors = record["validation_error"]
-    rule: tuple[Any, ...] = (search_radii.PATIENCE,)
-    if record["method"] == "CGLQ":
-        rule = (1, search_rounds.LEAST_FALL)
-    ends = (i for i in range(len(errors)) if stalls(errors[: i + 1], *rule))
-    stop = next(ends, len(errors) - 1)
-    return stop, int(np.argmin(errors[: stop + 1]))
 
 
 def report(journal: Journal) -> str:
