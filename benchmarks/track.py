@@ -139,7 +139,7 @@ def draw(journal: Journal) -> Figure:
                 relative = [value / values[0] for value in values]
                 color = f"C{i % len(CASES)}"
                 ax.plot(at, relative, style, color=color, ms=4, lw=1, label=case)
-        ax.set(title=f"{title}, by those of the first", yscale="log")
+        ax.set(title=f"{title}, relative to the first commit", yscale="log")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter("{x:g}")
         ax.set_xticks(range(len(records)), [r["commit"] for r in records], rotation=60, fontsize=8)
