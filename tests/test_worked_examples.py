@@ -1,0 +1,82 @@
+"""The worked examples of CONTRIBUTING: they apply, touch few files, and keep every promise."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "docs" / "examples"
+# Of each: the existing files it may change, and what of it runs through the contract.
+WORKED = {
+    "mean_of_labels": (3, {"CellMeanClassifier": {}}),
+    "kmeans_cells": (2, {"ClusterSVC": {"C": [1.0, 10.0], "gamma": [5.0, 20.0]}}),
+    "squared_hinge": (2, {"VoronoiSVC": {"loss": "squared_hinge"}}),
+}
+PARTS = ("daskls", "tests", "docs", "pyproject.toml")
+
+
+def changed_files(patch):
+    """Return the files that a patch changes, and those it adds."""
+    pairs = re.findall(r"^--- (\S+)\n\+\+\+ b/(\S+)$", patch.read_text(), re.MULTILINE)
+    changed = [new for old, new in pairs if old != "/dev/null"]
+    return changed, [new for old, new in pairs if old == "/dev/null"]
+
+
+def run(*command, cwd, **environment):
+    """Run a command in a copy of the tree; fail with what it says."""
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": f"{cwd}{os.pathsep}{cwd / 'tests'}", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Return a copy of the tree without what was built."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed, which applies the patches")
+    for part in PARTS:
+        source, target = ROOT / part, tmp_path / part
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    return tmp_path
+
+
+def test_every_example_is_worked():
+    assert {path.stem for path in EXAMPLES.glob("*.patch")} == set(WORKED)
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert all(f"docs/examples/{name}.patch" in text for name in WORKED)
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_an_example_applies_and_touches_few_files(name, copy):
+    patch = EXAMPLES / f"{name}.patch"
+    changed, added = changed_files(patch)
+    most, _ = WORKED[name]
+    assert 1 <= len(changed) <= most
+    assert added
+    run("git", "apply", patch, cwd=copy)
+    assert all((copy / file).exists() for file in added)
+    run(sys.executable, "-m", "pytest", "-q", "-x", "tests/test_layers.py", cwd=copy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORKED)
+def test_an_example_keeps_every_promise(name, copy):
+    run("git", "apply", EXAMPLES / f"{name}.patch", cwd=copy)
+    _, variant = WORKED[name]
+    command = (sys.executable, "-m", "pytest", "-q", "-x", "tests/contract")
+    run(*command, cwd=copy, DASKLS_CONTRACT=json.dumps(variant))
