@@ -1,0 +1,89 @@
+"""Draw the layers of the package, and which package imports which, from the code as it is.
+
+`python docs/draw_layers.py` writes docs/layers.png; the levels are those that tests/test_layers.py
+holds the code to.
+"""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("agg")
+from matplotlib import pyplot as plt
+from matplotlib.patches import FancyArrowPatch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+from test_layers import LEVELS, PACKAGE, import_graph, wing_of  # noqa: E402
+
+WIDTH, HEIGHT = 1.5, 0.52
+COLORS = mpl.colormaps["viridis"]
+# Names that stand beside the package rather than in it.
+UNDRAWN = {"_version"}
+
+
+def room_of(module):
+    """Return the box of a module: its package, its wing in methods/, or itself."""
+    parts = module.split(".")
+    if len(parts) < 2:
+        return None
+    wing = wing_of(module)
+    return f"methods/{wing}" if wing else parts[1]
+
+
+def place_rooms(rooms):
+    """Return the center of each box: a row a level, wings above what they share."""
+    rows = {}
+    for room in sorted(rooms):
+        level = 5.5 if "/" in room else LEVELS[room]
+        rows.setdefault(level, []).append(room)
+    order = {level: i for i, level in enumerate(sorted(rows))}
+    return {
+        room: ((i - (len(row) - 1) / 2) * 1.75, 1.15 * order[level])
+        for level, row in rows.items()
+        for i, room in enumerate(row)
+    }
+
+
+def main():
+    """Draw."""
+    graph = import_graph(PACKAGE)
+    arrows, sizes = Counter(), Counter()
+    for module, targets in graph.items():
+        own = room_of(module)
+        sizes[own] += 1
+        arrows.update((own, room_of(t)) for t in targets if room_of(t) not in (own, None))
+    rooms = {room for room in sizes if room} - UNDRAWN
+    places = place_rooms(rooms)
+    figure, axes = plt.subplots(figsize=(11, 9))
+    for (start, stop), count in arrows.items():
+        if {start, stop} <= rooms:
+            arrow = FancyArrowPatch(
+                (places[start][0], places[start][1] - HEIGHT / 2),
+                (places[stop][0], places[stop][1] + HEIGHT / 2),
+                arrowstyle="-|>", mutation_scale=7, linewidth=0.4 + 0.07 * min(count, 20),
+                color="0.55", alpha=0.55, zorder=1,
+            )  # fmt: skip
+            axes.add_patch(arrow)
+    top = max(y for _, y in places.values())
+    for room, (x, y) in places.items():
+        color = COLORS(0.25 + 0.6 * y / top)
+        axes.add_patch(
+            plt.Rectangle((x - WIDTH / 2, y - HEIGHT / 2), WIDTH, HEIGHT, color=color, zorder=2)
+        )
+        label = "a wing of methods" if "/" in room else f"{sizes[room]} file(s)"
+        style = {"ha": "center", "va": "center", "zorder": 3}
+        style["color"] = "black" if y > 0.4 * top else "white"
+        axes.text(x, y + 0.06, room.split("/")[-1], fontsize=11, **style)
+        axes.text(x, y - 0.15, label, fontsize=7, **style)
+    axes.set_xlim(min(x for x, _ in places.values()) - 1, max(x for x, _ in places.values()) + 1)
+    axes.set_ylim(-0.6, top + 0.6)
+    axes.set_title("An arrow points at what is imported: always down, never back")
+    axes.axis("off")
+    figure.savefig(ROOT / "docs" / "layers.png", dpi=80, bbox_inches="tight")
+
+
+if __name__ == "__main__":
+    main()
