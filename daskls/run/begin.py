@@ -83,6 +83,7 @@ def begin_fit(
     check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
     leaf_bound = min(sampling.leaf_rows, scan.n_kept)
     request.method.check(Extent(sizes, scan.n_kept, leaf_bound, rows.block_rows), resources)
+    # From here on X is read, and then a store begun: what is refused above costs neither.
     seed = find_seed(request, store)
     with clock.stage("sample", rows.n_blocks, None):
         sample = sample_rows(rows, scan, sampling.n_sample, seed, client)

@@ -143,6 +143,7 @@ def gather_rows(
     tiles = find_tiles(root.path, exchange.n_leaves, "rows")
     write_leaf_index(root, tiles)
     drop_others(root.path, tiles, "rows")
+    # Last: until the index of the leaves stands, a fit that is called again reads it.
     exchange.delete()
 
 

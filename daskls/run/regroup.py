@@ -128,6 +128,7 @@ def regroup_rows(
         first_kept=scan.first_kept,
     )
     if sum(sums) % 2**64 != checksum:
+        # Its markers would give the next fit the same wrong rows.
         exchange.delete()
         raise StoreError(
             "X or y gave other values at the second reading than at the first, so no model of "

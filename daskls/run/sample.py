@@ -38,6 +38,7 @@ def sample_numbers(n_rows: int, n_sample: int, seed: int) -> IntArray:
     if n_sample >= n_rows:
         return np.arange(n_rows)
     rng = SAMPLE.generator(seed, n_rows=n_rows)
+    # They are sorted, so their order need not be drawn.
     return np.sort(rng.choice(n_rows, n_sample, replace=False, shuffle=False))
 
 

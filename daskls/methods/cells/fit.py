@@ -94,6 +94,7 @@ def _finish(root: Root, partition: Partition) -> None:
     first_cells = np.cumsum([0, *(bundle.count_cells() for bundle in bundles)]).tolist()
     branches = [branch for own in bundles for branch in _branches(own, root.n_features)]
     write_index(root, *stored(partition.join(branches)), tiles, first_cells)
+    # Only the index says which of overlapping bundles are the model's.
     drop_others(root.path, tiles)
 
 
