@@ -3,14 +3,12 @@
 Features are scaled by the minimum and maximum of the training rows.
 """
 
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.suite import Experiment, Record, Run, fit_predict, grid, page
-from benchmarks.suite.data import by_training, write_set
+from benchmarks.suite.data import on_disk
 from benchmarks.suite.measure import nbytes_of
 from daskls import FalkSVC, VoronoiSVC
 
@@ -30,20 +28,10 @@ TEXT = (
 )
 
 
-@cache
-def on_disk(folder: Path) -> np.ndarray:
-    """Write both parts of the set; return the labels of the test rows."""
-    data = by_training("covtype")
-    write_set(folder / "train.zarr", data.X, data.y)
-    write_set(folder / "test.zarr", data.X_test, data.y_test)
-    return data.y_test
-
-
 def measure(run: Run, method: str) -> Record:
-    y_test = on_disk(run.folder)
+    train, test, y_test = on_disk(run.folder, "covtype")
     model = METHODS[method]()
     store = run.folder / f"{type(model).__name__}.model"
-    train, test = run.folder / "train.zarr", run.folder / "test.zarr"
     predicted, cost = fit_predict(model.set_params(store=store), train, test / "X")
     error = float(np.mean(predicted != y_test))
     return {"error": error, "n_test": len(y_test), "model_nbytes": nbytes_of(store), **cost}

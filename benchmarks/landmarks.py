@@ -10,7 +10,6 @@ values together a standard deviation of 1, and with grey values in [0, 1]. Figur
 are those of `landmark_toys`, figure 4 is that of `landmarks_count`.
 """
 
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -60,9 +59,7 @@ def rows_of(name: str) -> Data:
 
 def timed(estimator: Any, data: Data) -> Record:
     """Return accuracy and CPU seconds of one fit and one prediction."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _, fit_s = cpu_of(lambda: estimator.fit(data.X, data.y))
+    _, fit_s = cpu_of(lambda: estimator.fit(data.X, data.y))
     predicted, predict_s = cpu_of(lambda: estimator.predict(data.X_test))
     accuracy = 100 * float((predicted == data.y_test).mean())
     return {"accuracy": accuracy, "fit_s": fit_s, "predict_s": predict_s}
@@ -107,9 +104,7 @@ def rbf(data: Data) -> Record:
 def tuned_on(n: int, estimator: Any, grid: Record, cv: int, data: Data) -> Record:
     """Choose parameters on the first n rows, then train on all."""
     search = GridSearchCV(estimator, grid, cv=cv)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _, choice_s = cpu_of(lambda: search.fit(data.X[:n], data.y[:n]))
+    _, choice_s = cpu_of(lambda: search.fit(data.X[:n], data.y[:n]))
     found = timed(estimator.set_params(**search.best_params_), data)
     return {"choice_s": choice_s, **search.best_params_, **found}
 

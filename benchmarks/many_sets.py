@@ -6,7 +6,6 @@ others five seeds of the model are measured (one of covtype), of liquidSVM fewer
 minute and more. The methods take turns on the same rows.
 """
 
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -60,12 +59,10 @@ def measure(run: Run, set: str, seed: int, method: str) -> Record:
     X, y, X_test, y_test = rows_of(set, seed)
     classes, codes = np.unique(y, return_inverse=True)
     model, many = model_of(method, seed), len(classes) > 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # liquidSVM takes -1 and 1, or whole numbers.
-        given = codes if many else 2 * codes - 1
-        _, train_s = cpu_of(lambda: model.fit(X, given))
-        found, predict_s = cpu_of(lambda: np.asarray(model.predict(X_test)))
+    # liquidSVM takes -1 and 1, or whole numbers.
+    given = codes if many else 2 * codes - 1
+    _, train_s = cpu_of(lambda: model.fit(X, given))
+    found, predict_s = cpu_of(lambda: np.asarray(model.predict(X_test)))
     labels = classes[found.astype(int) if many else (found > 0).astype(int)]
     error = 100 * float((labels != y_test).mean())
     record: Record = {"train_s": train_s, "predict_s": predict_s, "error": error}

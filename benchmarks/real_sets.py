@@ -4,12 +4,10 @@ Two workers of one thread; features scaled by the minimum and maximum of the tra
 small sets are measured with five seeds, as mean and deviation.
 """
 
-from functools import lru_cache
-
 import numpy as np
 
 from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, page
-from benchmarks.suite.data import by_training, write_set
+from benchmarks.suite.data import on_disk
 from benchmarks.suite.places import cluster
 from benchmarks.suite.tables import mean_of
 from daskls import VoronoiSVC
@@ -29,23 +27,16 @@ peak MiB (before) = f'{{max(all_peak_mib):.0f}} ({{before_mib:.0f}})'
 """
 
 
-rows_of = lru_cache(maxsize=1)(by_training)
-
-
 def measure(run: Run, set: str, seed: int) -> Record:
-    data = rows_of(set)
-    train, test = (run.folder / f"{set}-{part}.zarr" for part in ("train", "test"))
-    if not train.exists():
-        write_set(train, data.X, data.y)
-        write_set(test, data.X_test, data.y_test)
+    train, test, y_test = on_disk(run.folder, set)
     store = run.folder / f"{set}-{seed}.model"
     model = VoronoiSVC(cell_size=CELL_SIZE, random_state=seed, store=store)
     predicted, cost = fit_predict(model, train, test / "X", peak_of_fit=True)
     cells = model.fit_report_
     return {
-        "error": 100 * float(np.mean(predicted != data.y_test)),
-        "rows": len(data.X),
-        "test_rows": len(data.X_test),
+        "error": 100 * float(np.mean(predicted != y_test)),
+        "rows": int(cells.n_rows.sum()),
+        "test_rows": len(y_test),
         "cells": len(cells),
         "sum_m2": float((cells.n_rows.astype(float) ** 2).sum()),
         "at_limit": int(cells.n_at_limit.sum()),

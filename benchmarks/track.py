@@ -7,7 +7,6 @@ few bytes; CPU seconds are the least of three. Bytes are those of the system cal
 """
 
 import subprocess
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -68,18 +67,16 @@ def keys(run: Run) -> Iterator[Record]:
 
 def measure(run: Run, commit: str) -> Record:
     record: Record = {"date": git("log", "-1", "--format=%cI")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for method, (make, n) in CASES.items():
-            train, test = rows_of(run.folder, n), rows_of(run.folder, N_QUERIES, 1)
-            fits, predictions = [], []
-            for _ in range(N_RUNS):
-                model = make()
-                fits.append(cost(lambda model=model, train=train: model.fit(train)))
-                predictions.append(
-                    cost(lambda model=model, test=test: model.predict(test / "X").compute())
-                )
-            record[f"{method}, fit"], record[f"{method}, predict"] = least(fits), least(predictions)
+    for method, (make, n) in CASES.items():
+        train, test = rows_of(run.folder, n), rows_of(run.folder, N_QUERIES, 1)
+        fits, predictions = [], []
+        for _ in range(N_RUNS):
+            model = make()
+            fits.append(cost(lambda model=model, train=train: model.fit(train)))
+            predictions.append(
+                cost(lambda model=model, test=test: model.predict(test / "X").compute())
+            )
+        record[f"{method}, fit"], record[f"{method}, predict"] = least(fits), least(predictions)
     return record
 
 
