@@ -27,6 +27,7 @@ class TaskSizes:
     cell_size: int
     spec: SolverSpec
     n_block_copies: int = 2
+    target_nbytes: int = 4
     # Of a chunk of X that is more than a block: while its blocks are regrouped, and while it is
     # unpacked.
     source_nbytes: int = 0
@@ -34,8 +35,8 @@ class TaskSizes:
 
     @property
     def row_nbytes(self) -> int:
-        """One row of the exchange: features, class code, weight, global row number."""
-        return self.n_features * self.itemsize + 4 + 8 + 8
+        """One row of the exchange: features, target, weight, global row number."""
+        return self.n_features * self.itemsize + self.target_nbytes + 8 + 8
 
 
 def grow_nbytes(n_rows: int, n_features: int, max_rows: int) -> int:

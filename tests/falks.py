@@ -35,7 +35,7 @@ def falk_bits(model):
         leaves = LeafReader(Root.open(path))
         bits["numbers"] = as_bytes(leaves.read_numbers())
         rows = leaves.read_places(np.arange(leaves.n_rows))
-        bits |= {name: as_bytes(getattr(rows, name)) for name in ("X", "codes", "weights")}
+        bits |= {name: as_bytes(getattr(rows, name)) for name in ("X", "targets", "weights")}
     for cell in range(reader.n_cells):
         local = reader.read_cell(cell)
         for name in ("center", "rows", "coef", "intercepts", "classes", "class_ptr"):

@@ -19,6 +19,7 @@ LEVELS = {
     "_version": 0,
     "registry": 0,
     "kernels": 1,
+    "targets": 1,
     "solvers": 2,
     "partition": 3,
     "neighbors": 2,

@@ -12,6 +12,7 @@ from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
 from daskls.records import CellReport, SolverSpec
 from daskls.run import regroup
 from daskls.store.exchange import Exchange
+from daskls.targets import Target
 
 # A projection may exceed the measured peak by this factor, and must never be below it.
 LOOSEST = 2.5
@@ -89,8 +90,9 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
         exchange.delete()
         exchange.create()
         regroup.assign_block(
-            X, y, None, root="", fingerprint="", exchange=exchange, labels=np.arange(2),
-            class_weight=np.ones(2), first_kept=np.array([0, n_rows]), block_info=block_info,
+            X, y, None, root="", fingerprint="", exchange=exchange,
+            target=Target("classes", np.arange(2)), class_weight=np.ones(2),
+            first_kept=np.array([0, n_rows]), block_info=block_info,
         )  # fmt: skip
 
     peak = X.nbytes + y.nbytes + peak_of(run)

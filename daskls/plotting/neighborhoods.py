@@ -162,7 +162,7 @@ class NeighborhoodDisplay:
         return cls(
             numbers=numbers,
             centers=centers,
-            center_classes=own.codes,
+            center_classes=own.targets,
             radii=radii,
             counts=counts,
             discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
@@ -172,7 +172,7 @@ class NeighborhoodDisplay:
             classes=estimator.classes_,
             names=_names(feature_names, estimator),
             rows=drawn.X,
-            row_classes=drawn.codes,
+            row_classes=drawn.targets,
             totals=(reader.n_cells, int((reader.report.n_support > 0).sum()), leaves.n_rows),
         )
 

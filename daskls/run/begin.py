@@ -30,7 +30,8 @@ from daskls.run.repair import repair
 from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.rows import BlockRows
 from daskls.run.sample import sample_rows
-from daskls.run.scan import LabelScan, name_classes, scan_labels
+from daskls.run.scan import TargetScan, name_classes, scan_targets
+from daskls.solvers.registry import find_solver
 from daskls.store.exchange import Exchange
 
 __all__ = [
@@ -50,7 +51,7 @@ def begin_fit(
     clock: StageClock,
     client: Any = None,
 ) -> Beginning:
-    """Scan the labels, refuse what would not fit, draw the sample, open the store.
+    """Scan the targets, refuse what would not fit, draw the sample, open the store.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def begin_fit(
     client : distributed client, or None for the current scheduler
     """
     resources = find_resources(client)
-    scan = scan_labels(rows, client)
+    scan = scan_targets(rows, client, find_solver(request.spec.loss).target)
     if request.n_folds is not None:
         _check_folds(request.n_folds, scan.counts)
     if request.count_cells is not None:
@@ -70,9 +71,10 @@ def begin_fit(
     sizes = TaskSizes(
         rows.n_features,
         rows.X.dtype.itemsize,
-        len(scan.labels),
+        scan.target.n_classes,
         request.cell_size,
         request.spec,
+        target_nbytes=scan.target.dtype.itemsize,
         n_block_copies=2 if rows.weights is None else 3,
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
@@ -201,18 +203,20 @@ def _exchange(begun: Beginning, partition: Partition) -> Exchange:
         rows.n_features,
         rows.X.dtype.str,
         partition.n_partitions,
+        begun.scan.target.dtype.str,
     )
 
 
-def _class_weight(request: FitRequest, rows: BlockRows, scan: LabelScan) -> FloatArray:
+def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> FloatArray:
     """Return the weight of each class, by code; "balanced" uses the counts of the whole data."""
-    k = len(scan.labels)
+    k = scan.target.n_classes
     if request.class_weight is None:
-        return np.ones(k)
+        # Numbers have one weight for all.
+        return np.ones(max(k, 1))
     if request.class_weight == "balanced":
         return scan.n_kept / (k * scan.counts)
     assert isinstance(request.class_weight, dict)
-    classes = name_classes(rows, scan.labels).tolist()
+    classes = name_classes(rows, scan.target.labels).tolist()
     for label in request.class_weight:
         if label not in classes:
             raise ParameterError(
@@ -244,7 +248,7 @@ def _check_folds(n_folds: int, counts: IntArray) -> None:
         )
 
 
-def _check_costs(spec: SolverSpec, scan: LabelScan, class_weight: FloatArray) -> None:
+def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: FloatArray) -> None:
     """Refuse products of C and weights that leave the range of float32 with room for sums.
 
     Raises

@@ -13,7 +13,7 @@ from daskls.plan import Extent, Resources, SamplePlan
 from daskls.records import FloatArray, SolverSpec
 from daskls.run.progress import StageClock
 from daskls.run.rows import BlockRows
-from daskls.run.scan import LabelScan
+from daskls.run.scan import TargetScan
 from daskls.store.layout import Root
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Beginning:
 
     request: FitRequest
     rows: BlockRows
-    scan: LabelScan
+    scan: TargetScan
     resources: Resources
     sizes: TaskSizes
     sampling: SamplePlan

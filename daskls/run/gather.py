@@ -1,7 +1,7 @@
 """Stage 3 of the neighborhood methods: each leaf's rows together, sorted by cell, in the store."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
             tree, of_cell = cut_into_cells(partition, own.X, leaf, job.cell_rows)
             own = own.take(np.argsort(of_cell, kind="stable"))
             ptrs.append(np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))])
-            rows.append(Rows(own.X.astype(dtype, copy=False), own.codes, own.weights, own.numbers))
+            rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
             cells.append(measure_regions(own.X, ptrs[-1]))
     write_leaves(Path(job.root), leaves[0], rows, ptrs, cells, _join(rows))
     return sum(len(own.X) for own in rows)

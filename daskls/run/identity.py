@@ -11,12 +11,13 @@ from daskls.errors import StoreError
 from daskls.records import FloatArray
 from daskls.run.contract import FitRequest
 from daskls.run.rows import BlockRows
-from daskls.run.scan import LabelScan, name_classes
+from daskls.run.scan import TargetScan, name_classes
 from daskls.store.artifacts import open_store
 from daskls.store.groups import DESCRIPTION
 from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
 from daskls.store.reader import spec_to_json
 from daskls.store.repair import heal_root
+from daskls.targets import Target
 
 __all__ = ["check_free", "find_seed", "open_root"]
 
@@ -44,7 +45,7 @@ def find_seed(request: FitRequest, store: Path) -> int:
 def open_root(
     request: FitRequest,
     rows: BlockRows,
-    scan: LabelScan,
+    scan: TargetScan,
     seed: int,
     checksum: int,
     store: Path,
@@ -55,7 +56,7 @@ def open_root(
     ------
     StoreError : when the store was begun with other data or other parameters
     """
-    classes = name_classes(rows, scan.labels)
+    classes = name_classes(rows, scan.target.labels)
     identity = {
         "data": {
             "n_rows": scan.n_kept,
@@ -64,6 +65,7 @@ def open_root(
             "feature_names": request.feature_names,
             "checksum": f"{checksum:016x}",
             "classes": _labels_to_json(classes),
+            **_kind_to_json(scan.target),
         },
         "parameters": {
             "estimator": request.estimator,
@@ -89,6 +91,7 @@ def open_root(
             "feature_names": request.feature_names,
             "n_rows": scan.n_kept,
             "classes": _labels_to_json(classes),
+            **_kind_to_json(scan.target),
         }
         attributes = {"fingerprint": fingerprint, "identity": identity, "seed": seed, "meta": meta}
         return Root.create(store, attributes)
@@ -100,6 +103,11 @@ def open_root(
             "this one, or fit with the data and parameters that it was begun with."
         )
     return root
+
+
+def _kind_to_json(target: Target) -> dict[str, Any]:
+    """Return the kind of a target as JSON values: classes go without saying, as they always did."""
+    return {} if target.kind == "classes" else {"target": target.kind}
 
 
 def _labels_to_json(labels: FloatArray) -> dict[str, Any]:

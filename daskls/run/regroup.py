@@ -15,10 +15,11 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
 from daskls.run.rows import BlockRows
-from daskls.run.scan import LabelScan, block_checksum, take_kept
+from daskls.run.scan import TargetScan, block_checksum, take_kept
 from daskls.store.caches import kept
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import Root, root_stamp
+from daskls.targets import Target
 
 log = logging.getLogger("daskls")
 
@@ -54,7 +55,7 @@ def assign_block(
     root: str,
     fingerprint: str,
     exchange: Exchange,
-    labels: FloatArray,
+    target: Target,
     class_weight: FloatArray,
     first_kept: IntArray,
     block_info: Any = None,
@@ -68,11 +69,12 @@ def assign_block(
     done = _find_block(exchange, block)
     if done is not None:
         return done
-    X, codes, given = take_kept(X, y, weights, labels)
+    X, targets, given = take_kept(X, y, weights, target)
     start = int(first_kept[block])
-    rows = Rows(X, codes, given * class_weight[codes], start + np.arange(len(X)))
+    weighed = target.weigh(targets, given, class_weight)
+    rows = Rows(X, targets, weighed, start + np.arange(len(X)))
     leaves = _held(load_partition(root, fingerprint).assign(X, rows.numbers))
-    checksum = block_checksum(X, codes, given, start)
+    checksum = block_checksum(X, targets, given, start)
     exchange.write_block(block, rows, leaves, checksum)
     return checksum
 
@@ -99,7 +101,7 @@ def _find_block(exchange: Exchange, block: int) -> int | None:
 
 def regroup_rows(
     rows: BlockRows,
-    scan: LabelScan,
+    scan: TargetScan,
     exchange: Exchange,
     class_weight: FloatArray,
     root: Root,
@@ -123,7 +125,7 @@ def regroup_rows(
         root=str(root.path),
         fingerprint=root.attributes["fingerprint"],
         exchange=exchange,
-        labels=scan.labels,
+        target=scan.target,
         class_weight=class_weight,
         first_kept=scan.first_kept,
     )

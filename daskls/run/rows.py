@@ -29,6 +29,7 @@ from daskls.run.labels import check_label_kind
 from daskls.run.values import check_unmasked
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
 from daskls.store.artifacts import open_store
+from daskls.targets import DTYPES, TargetKind
 
 __all__ = [
     "BlockRows",
@@ -234,7 +235,9 @@ def find_labels(X: Any, y: Any) -> tuple[Any, FloatArray | None]:
 
 
 @contextmanager
-def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[BlockRows]:
+def open_rows(
+    X: Any, y: Any, sample_weight: Any, scratch: Path, kind: TargetKind = "classes"
+) -> Iterator[BlockRows]:
     """Align X, y and weights in blocks; what was in memory is on disk while the context lasts.
 
     Parameters
@@ -243,6 +246,7 @@ def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[Blo
     y : array (n,) of any of these kinds, or None where X is the path of a data set
     sample_weight : array (n,), or None
     scratch : Path. A folder for what comes in memory; removed with the context.
+    kind : "classes" or "numbers". What y holds.
 
     Yields
     ------
@@ -257,8 +261,9 @@ def open_rows(X: Any, y: Any, sample_weight: Any, scratch: Path) -> Iterator[Blo
     if isinstance(y, np.ndarray):
         _check_precision(y.dtype, "y")
         check_label_kind(y.dtype)
-        classes, y = np.unique(y, return_inverse=True)
-        y = y.astype(np.int32)
+        if kind == "classes":
+            classes, y = np.unique(y, return_inverse=True)
+            y = y.astype(DTYPES[kind])
     with _scratch(scratch):
         whole = open_whole(_to_disk(X, scratch / "X"), "X", BLOCK_NBYTES)
         blocks = cut_large(whole, BLOCK_NBYTES)

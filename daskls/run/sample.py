@@ -8,9 +8,10 @@ import numpy as np
 from daskls.records import FloatArray, IntArray
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.rows import BlockRows
-from daskls.run.scan import LabelScan, block_checksum, take_kept
+from daskls.run.scan import TargetScan, block_checksum, take_kept
 from daskls.run.values import first_bad_value, value_error
 from daskls.seeds import SAMPLE
+from daskls.targets import Target
 
 __all__ = ["Sample", "sample_block", "sample_numbers", "sample_rows"]
 
@@ -47,7 +48,7 @@ def sample_block(
     y: FloatArray,
     weights: FloatArray | None,
     *,
-    labels: FloatArray,
+    target: Target,
     first_kept: IntArray,
     n_sample: int,
     seed: int,
@@ -58,15 +59,15 @@ def sample_block(
     bad = first_bad_value(X)
     if bad is not None:
         return BlockSample(X[:0], 0, first_row + bad[0], bad[1])
-    kept, codes, given = take_kept(X, y, weights, labels)
+    kept, targets, given = take_kept(X, y, weights, target)
     start, stop = first_kept[block], first_kept[block + 1]
     numbers = sample_numbers(int(first_kept[-1]), n_sample, seed)
     mine = numbers[np.searchsorted(numbers, start) : np.searchsorted(numbers, stop)] - start
-    return BlockSample(kept[mine], block_checksum(kept, codes, given, int(start)), None, 0.0)
+    return BlockSample(kept[mine], block_checksum(kept, targets, given, int(start)), None, 0.0)
 
 
 def sample_rows(
-    rows: BlockRows, scan: LabelScan, n_sample: int, seed: int, client: Any = None
+    rows: BlockRows, scan: TargetScan, n_sample: int, seed: int, client: Any = None
 ) -> Sample:
     """Read X once: sample it, check it, identify it.
 
@@ -81,7 +82,7 @@ def sample_rows(
         rows.y,
         rows.weights,
         client=client,
-        labels=scan.labels,
+        target=scan.target,
         first_kept=scan.first_kept,
         n_sample=n_sample,
         seed=seed,

@@ -1,4 +1,4 @@
-"""Stage 1, first half: labels, weights and the identity of y, without reading a feature."""
+"""Stage 1, first half: the target, weights and the identity of y, without reading a feature."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,21 +11,25 @@ from daskls.records import LARGEST, SMALLEST, FloatArray, IntArray
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.labels import BadLabel, first_bad_label, label_error
 from daskls.run.rows import BlockRows
+from daskls.targets import Target, TargetKind
 
 __all__ = [
-    "LabelScan",
+    "TargetScan",
     "block_checksum",
     "name_classes",
     "name_codes",
     "scan_block",
-    "scan_labels",
+    "scan_targets",
     "take_kept",
 ]
 
 
 @dataclass(frozen=True, eq=False)
-class BlockLabels:
-    """What one block says: labels with their kept rows, weights, and the first bad row of each."""
+class BlockTargets:
+    """What one block says: labels with their kept rows, weights, and the first bad row of each.
+
+    Numbers have no labels.
+    """
 
     labels: FloatArray
     counts: IntArray
@@ -36,18 +40,18 @@ class BlockLabels:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelScan:
-    """Labels and counts of all rows that count.
+class TargetScan:
+    """The target and counts of all rows that count.
 
     Attributes
     ----------
-    labels : array, shape (k,). Sorted values of y: codes where the data set has classes.
-    counts : int array, shape (k,). Rows of each, without those of weight 0.
+    target : Target. Its labels are the values of y: codes where the data set has classes.
+    counts : int array, shape (k,). Rows of each class, without those of weight 0; of numbers (1,).
     first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block.
     weight_range : (float, float). Smallest and largest weight of the rows that count.
     """
 
-    labels: FloatArray
+    target: Target
     counts: IntArray
     first_kept: IntArray
     weight_range: tuple[float, float]
@@ -66,8 +70,10 @@ def kept_rows(X: FloatArray, weights: FloatArray | None) -> Any:
     return np.flatnonzero(weights[:, 0] > 0)
 
 
-def scan_block(y: FloatArray, weights: FloatArray | None, *, block_info: Any = None) -> BlockLabels:
-    """Count the labels of one block."""
+def scan_block(
+    y: FloatArray, weights: FloatArray | None, *, kind: TargetKind, block_info: Any = None
+) -> BlockTargets:
+    """Count the labels of one block, or its numbers."""
     _, first_row = block_start(block_info)
     bad_label = first_bad_label(y[:, 0])
     if bad_label is not None:
@@ -75,7 +81,9 @@ def scan_block(y: FloatArray, weights: FloatArray | None, *, block_info: Any = N
         # What is no label may not even have an order.
         y, weights = y[:0], None
     kept = y[kept_rows(y, weights), 0]
-    labels, counts = np.unique(kept, return_counts=True)
+    # Numbers are as many as rows: none of them is kept.
+    named = kept if kind == "classes" else kept[:0]
+    labels, counts = np.unique(named, return_counts=True)
     bad_weight, weight_range = None, (1.0, 1.0)
     if weights is not None:
         w = weights[:, 0].astype(np.float64)
@@ -84,7 +92,7 @@ def scan_block(y: FloatArray, weights: FloatArray | None, *, block_info: Any = N
         positive = w[w > 0]
         # Without a row, a range that changes no other.
         weight_range = (positive.min(initial=np.inf), positive.max(initial=0.0))
-    return BlockLabels(labels, counts, len(kept), weight_range, bad_label, bad_weight)
+    return BlockTargets(labels, counts, len(kept), weight_range, bad_label, bad_weight)
 
 
 def _first(bad: FloatArray, first_row: int) -> int | None:
@@ -93,15 +101,20 @@ def _first(bad: FloatArray, first_row: int) -> int | None:
     return first_row + int(places[0]) if len(places) else None
 
 
-def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
-    """Count labels and rows; refuse what cannot be trained on.
+def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classes") -> TargetScan:
+    """Find the target and count its rows; refuse what cannot be trained on.
 
     Raises
     ------
-    DataError : a label or weight that is NaN or infinite, a negative weight, continuous labels,
-        fewer than two classes
+    DataError : a label, number or weight that is NaN or infinite, a negative weight; where classes
+        are wanted, continuous labels or fewer than two classes; where numbers are, anything else
     """
-    blocks = map_rows(scan_block, rows, rows.y, rows.weights, client=client)
+    if kind == "numbers" and (rows.y.dtype.kind not in "fiu" or rows.classes is not None):
+        raise DataError(
+            f"y holds {rows.y.dtype if rows.classes is None else 'classes'}, but the loss is of "
+            "numbers. Convert y with y.astype(float), or choose a loss of classes."
+        )
+    blocks = map_rows(scan_block, rows, rows.y, rows.weights, client=client, kind=kind)
     bad_label = min((b.bad_label for b in blocks if b.bad_label is not None), default=None)
     if bad_label is not None:
         raise label_error(bad_label)
@@ -112,6 +125,26 @@ def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
             f"{bad_weight[0]} is {bad_weight[1]:g}. Give weight 0 to rows that should not count, "
             "and scale the others."
         )
+    first_kept = np.cumsum([0, *(b.n_kept for b in blocks)])
+    if kind == "classes":
+        labels, counts = _count_classes(rows, blocks)
+        target = Target(kind, labels)
+    else:
+        target, counts = Target(kind), first_kept[-1:]
+    if not first_kept[-1]:
+        raise _no_row_counts("two rows")
+    least, most = zip(*(b.weight_range for b in blocks), strict=True)
+    return TargetScan(target, counts, first_kept, (min(least), max(most)))
+
+
+def _no_row_counts(wanted: str) -> DataError:
+    return DataError(
+        f"No row counts: every sample_weight is zero. Give {wanted} a positive weight."
+    )
+
+
+def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[FloatArray, IntArray]:
+    """Return the sorted labels of all blocks, and the rows of each; refuse what is no class."""
     labels = np.unique(np.concatenate([b.labels for b in blocks]))
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise DataError(
@@ -122,22 +155,17 @@ def scan_labels(rows: BlockRows, client: Any = None) -> LabelScan:
     for block in blocks:
         counts[np.searchsorted(labels, block.labels)] += block.counts
     if not len(labels):
-        raise DataError(
-            "No row counts: every sample_weight is zero. Give rows of at least two classes a "
-            "positive weight."
-        )
+        raise _no_row_counts("rows of at least two classes")
     if len(labels) < 2:
         raise DataError(
             f"y has only one class, {name_classes(rows, labels).tolist()[0]!r}; a classifier needs "
             "rows of at least 2 classes. Check the labels (and sample_weight), or draw other rows."
         )
-    least, most = zip(*(b.weight_range for b in blocks), strict=True)
-    first_kept = np.cumsum([0, *(b.n_kept for b in blocks)])
-    return LabelScan(labels, counts, first_kept, (min(least), max(most)))
+    return labels, counts
 
 
 def name_classes(rows: BlockRows, labels: FloatArray) -> FloatArray:
-    """Return the user's name of each value that `scan_labels` found in y, in order.
+    """Return the user's name of each value that `scan_targets` found in y, in order.
 
     Raises
     ------
@@ -165,28 +193,17 @@ def name_codes(codes: FloatArray, classes: FloatArray | None) -> FloatArray:
     return named
 
 
-def encode_labels(y: FloatArray, labels: FloatArray) -> IntArray:
-    """Return the code of each label, int32 (m,)."""
-    codes = np.minimum(np.searchsorted(labels, y), len(labels) - 1).astype(np.int32)
-    if not (labels[codes] == y).all():
-        raise DataError(
-            "y gave a label at the second reading that it did not give at the first. A Dask array "
-            "must compute the same values each time: seed it, or write it to Zarr."
-        )
-    return codes
-
-
 def take_kept(
-    X: FloatArray, y: FloatArray, weights: FloatArray | None, labels: FloatArray
-) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Return the features, class codes and weights of a block's rows that count."""
+    X: FloatArray, y: FloatArray, weights: FloatArray | None, target: Target
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the features, targets and weights of a block's rows that count."""
     kept = kept_rows(X, weights)
-    codes = encode_labels(y[kept, 0], labels)
-    given = np.ones(len(codes)) if weights is None else weights[kept, 0].astype(np.float64)
-    return X[kept], codes, given
+    targets = target.encode(y[kept, 0])
+    given = np.ones(len(targets)) if weights is None else weights[kept, 0].astype(np.float64)
+    return X[kept], targets, given
 
 
-def block_checksum(X: FloatArray, codes: IntArray, weights: FloatArray, first_kept: int) -> int:
-    """Return the checksum of rows with codes and weights, which adds up over blocks."""
-    extra = np.column_stack([codes.astype(np.float64), weights])
+def block_checksum(X: FloatArray, targets: FloatArray, weights: FloatArray, first_kept: int) -> int:
+    """Return the checksum of rows with targets and weights, which adds up over blocks."""
+    extra = np.column_stack([targets.astype(np.float64), weights])
     return (row_checksum(X, first_kept) + row_checksum(extra, first_kept)) % 2**64

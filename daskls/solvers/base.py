@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+from daskls.records import CellReport, FloatArray, LocalModel, SolverSpec
+from daskls.targets import TargetKind
 
 __all__ = ["ROW_TEMPORARIES", "CellRows", "LocalSolver", "Sizes"]
 
@@ -25,14 +26,14 @@ class CellRows:
     Attributes
     ----------
     X : real array, shape (m, d). By increasing global row number.
-    codes : int array, shape (m,). Class codes, of any subset of the classes.
+    targets : array, shape (m,). Class codes, of any subset of the classes; or numbers.
     weights : float array, shape (m,), > 0. Multiply C; validation errors are weighted by them.
     report : CellReport. Carries the cell's and the leaf's number; the solver fills in the rest.
     seed : tuple of int. Names the cell among all cells of all fits.
     """
 
     X: FloatArray
-    codes: IntArray
+    targets: FloatArray
     weights: FloatArray
     report: CellReport
     seed: tuple[int, ...]
@@ -64,9 +65,11 @@ class LocalSolver(ABC):
     Attributes
     ----------
     loss : str. The name in `SolverSpec.loss`, in `solvers.registry` and in estimators.
+    target : "classes" or "numbers". What `CellRows.targets` are to the loss.
     """
 
     loss: ClassVar[str]
+    target: ClassVar[TargetKind] = "classes"
 
     @abstractmethod
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:

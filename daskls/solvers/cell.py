@@ -78,7 +78,7 @@ class CellSolver(LocalSolver):
 
     def fit_cell(self, rows: CellRows, spec: SolverSpec) -> LocalModel:
         """Train the model of one cell, which has a row for each fold at the least."""
-        own = LocalRows.of(rows.X, rows.codes, rows.weights, spec)
+        own = LocalRows.of(rows.X, rows.targets, rows.weights, spec)
         report = own.described(rows.report)
         if len(own.classes) == 1 or own.radius == 0.0:
             return own.constant(report)

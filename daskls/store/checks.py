@@ -12,6 +12,7 @@ import numpy as np
 from daskls.records import CellReport, FloatArray, IntArray, SolverSpec
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
+from daskls.targets import DTYPES
 
 __all__ = [
     "check_classes",
@@ -47,7 +48,10 @@ def check_root(group: Group) -> None:
         for name in ("n_features", "n_rows"):
             _expect(type(meta[name]) is int and meta[name] > 0, name)
         spec_from_json(meta["spec"])
+        kind = meta.get("target", "classes")
+        _expect(kind in DTYPES, "target")
         check_classes(meta["classes"])
+        _expect((len(meta["classes"]["values"]) > 0) == (kind == "classes"), "classes")
 
 
 def _expect(is_so: bool, what: str) -> None:
@@ -83,7 +87,7 @@ def check_classes(values: Any) -> None:
     ValueError, TypeError, KeyError
     """
     dtype, labels = np.dtype(values["dtype"]), values["values"]
-    _expect(type(labels) is list and len(labels) > 0, "classes")
+    _expect(type(labels) is list, "classes")
     _expect(len(labels) * dtype.itemsize <= MAX_LABELS_NBYTES, "the size of the classes' dtype")
     _expect(np.array(labels, dtype).shape == (len(labels),), "classes")
 

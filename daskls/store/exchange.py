@@ -1,7 +1,7 @@
 """The exchange: rows regrouped by leaf on disk, in two stages.
 
 Stage 2 writes one raw file a block: for each partition the block's rows sorted by leaf, section
-after section (features, class codes, weights, global row numbers). Then a small marker names the
+after section (features, targets, weights, global row numbers). Then a small marker names the
 file, by its attempt, and takes its offsets, a checksum of each leaf's run through all sections, and
 one of the block's values. Stage 3 reads a bundle's run from every file by position, and compares
 its sum. A task that is killed or runs twice does no harm: see `store/artifacts.py`. The manifest
@@ -34,19 +34,19 @@ class Rows:
     Attributes
     ----------
     X : array, shape (m, d), the data set's dtype
-    codes : int32 array, shape (m,)
+    targets : array, shape (m,). Class codes, int32, or numbers, float64: see `daskls.targets`.
     weights : float64 array, shape (m,)
     numbers : int64 array, shape (m,). Global row numbers.
     """
 
     X: FloatArray
-    codes: IntArray
+    targets: FloatArray
     weights: FloatArray
     numbers: IntArray
 
     def take(self, rows: IntArray) -> "Rows":
         """Return the given rows, in the given order."""
-        return Rows(self.X[rows], self.codes[rows], self.weights[rows], self.numbers[rows])
+        return Rows(self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows])
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,12 @@ class Exchange:
     n_features: int
     dtype: str
     n_partitions: int = 1
+    target_dtype: str = "<i4"
 
     @property
     def _sections(self) -> list[tuple[str, int]]:
         """Dtype and values a row of each section of a block's file."""
-        return [(self.dtype, self.n_features), ("<i4", 1), ("<f8", 1), ("<i8", 1)]
+        return [(self.dtype, self.n_features), (self.target_dtype, 1), ("<f8", 1), ("<i8", 1)]
 
     @cached_property
     def _store(self) -> Backend:
@@ -140,7 +141,7 @@ class Exchange:
         """
         counts = np.zeros(self.n_leaves, np.int64)
         sums = np.zeros(self.n_leaves, np.uint32)
-        columns = (rows.X, rows.codes, rows.weights, rows.numbers)
+        columns = (rows.X, rows.targets, rows.weights, rows.numbers)
         attempt = draw_attempt()
         data = self._data(block, attempt)
         with self._store.stream(data) as file:
@@ -271,8 +272,8 @@ class Exchange:
                 int(record["sum"][block]),
             )
             filled = run.stop
-        X, codes, weights, numbers = columns
-        return Rows(X, codes[:, 0], weights[:, 0], numbers[:, 0])
+        X, targets, weights, numbers = columns
+        return Rows(X, targets[:, 0], weights[:, 0], numbers[:, 0])
 
     def _empty(self, n_rows: int) -> list[FloatArray]:
         """Return columns to be filled with rows."""

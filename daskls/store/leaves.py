@@ -87,7 +87,7 @@ def write_leaves(
     """
     arrays = {
         "X": np.concatenate([leaf.X for leaf in leaves]),
-        "codes": np.concatenate([leaf.codes for leaf in leaves]),
+        "codes": np.concatenate([leaf.targets for leaf in leaves]),
         "weights": np.concatenate([leaf.weights for leaf in leaves]),
         "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
         "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
@@ -196,11 +196,11 @@ class LeafReader:
             self._cache.put((leaf, "rows"), found, found.nbytes)
         return found
 
-    def _read_labels(self, leaf: int) -> tuple[IntArray, FloatArray]:
-        """Return class codes and weights of one leaf's rows; the last ones read are kept."""
-        found: tuple[IntArray, FloatArray] | None = self._cache.get((leaf, "labels"))
+    def _read_labels(self, leaf: int) -> tuple[FloatArray, FloatArray]:
+        """Return targets and weights of one leaf's rows; the last ones read are kept."""
+        found: tuple[FloatArray, FloatArray] | None = self._cache.get((leaf, "labels"))
         if found is None:
-            found = self._codes(leaf), self._column(leaf, "weights")
+            found = self._targets(leaf), self._column(leaf, "weights")
             self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
 
@@ -215,10 +215,11 @@ class LeafReader:
         own = slice(None) if whole else slice(start - begin, stop - begin)
         return self._groups[first].read(name, own, shape=(end - begin, *n_features))
 
-    def _codes(self, leaf: int) -> IntArray:
-        """Return the class codes of a leaf's rows, which votes are counted by."""
+    def _targets(self, leaf: int) -> FloatArray:
+        """Return the targets of a leaf's rows; by codes of classes votes are counted."""
         found = self._column(leaf, "codes")
-        check_codes(self._store.where(KIND), "codes", found, self._n_classes)
+        if self._n_classes:
+            check_codes(self._store.where(KIND), "codes", found, self._n_classes)
         return found
 
     def _read(self, leaf: int) -> LeafRows:

@@ -15,7 +15,8 @@ from daskls.store.packs import read_pack, write_pack
 __all__ = ["has_part", "read_part", "read_rows", "remove_parts", "write_part"]
 
 FOLDER = "sampling"
-ROW_ARRAYS = ("X", "codes", "weights", "numbers")
+# What the arrays of `Rows` are called there.
+ROW_ARRAYS = {"X": "X", "codes": "targets", "weights": "weights", "numbers": "numbers"}
 
 
 def kind_path(kind: str) -> str:
@@ -54,7 +55,7 @@ def read_part(
 def read_rows(root: Location, kind: str, first: int, last: int) -> Rows:
     """Read a part that was written with the arrays of `Rows`."""
     found = read_part(root, kind, first, last, ROW_ARRAYS)
-    return Rows(*(found[name] for name in ROW_ARRAYS))
+    return Rows(**{field: found[name] for name, field in ROW_ARRAYS.items()})
 
 
 def remove_parts(root: Location) -> None:

@@ -24,8 +24,7 @@ LOOSEST = 5.0
 @pytest.fixture
 def tasks(monkeypatch):
     """Return a function that fits, and gives the arguments of the fit's tasks by their names."""
-    monkeypatch.setattr(method, "remove_parts", lambda root: None)
-    monkeypatch.setattr(method.shutil, "rmtree", lambda *args, **kwargs: None)
+    monkeypatch.setattr(method.LocalSampling, "clean_up", lambda self, root: None)
 
     def run(X, y, **params):
         seen = {}

@@ -47,7 +47,7 @@ def test_leaves_come_back_in_row_order(tmp_path, sizes, n_partitions):
         members = np.flatnonzero(np.any([of == leaf for of in leaves], axis=0))
         assert counts[leaf] == len(members)
         found, expected = exchange.read_leaf(leaf), rows.take(members)
-        for name in ("X", "codes", "weights", "numbers"):
+        for name in ("X", "targets", "weights", "numbers"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert (counts == 0).sum() == n_partitions
     assert [exchange.find_block(b) for b in range(len(sizes))] == list(range(len(sizes)))

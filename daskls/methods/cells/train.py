@@ -78,7 +78,7 @@ def _cells_of(
         own = rows.take(np.flatnonzero(cells == cell))
         report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=number)
         seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
-        yield CellRows(own.X, own.codes, own.weights, report, seed)
+        yield CellRows(own.X, own.targets, own.weights, report, seed)
 
 
 def train_bundles(bundles: tuple[Bundle, ...], job: FitJob, client: Any = None) -> None:

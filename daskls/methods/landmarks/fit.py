@@ -138,7 +138,7 @@ def _groups(begun: Beginning, leaf_rows: IntArray, n_landmarks: int) -> list[tup
 
 def _positive(begun: Beginning) -> list[int]:
     """Return the class code that counts as +1 in each problem: one, or one a class."""
-    n_classes = len(begun.scan.labels)
+    n_classes = begun.scan.target.n_classes
     return [1] if n_classes == 2 else list(range(n_classes))
 
 
@@ -163,7 +163,7 @@ def _solve(
     root = begun.root
     found = read_landmarks(root)
     assert found is not None
-    own = CellReport(0, 0, 0, len(begun.scan.labels), float("nan"), C=chosen)
+    own = CellReport(0, 0, 0, begun.scan.target.n_classes, float("nan"), C=chosen)
     own = replace(
         own,
         edge=edge_of(chosen, selected.get("candidates", ())),

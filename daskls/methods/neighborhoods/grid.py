@@ -91,7 +91,7 @@ def _fold_errors(
         of_center = centers[cover.resolved_owner()[nearest]]
         chunk = plan_chunk(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
         job = NeighborJob(training, spec, neighbors, k, begun.seed, chunk)
-        found.append(_judge(of_center, held_out, job, len(begun.scan.labels), client))
+        found.append(_judge(of_center, held_out, job, begun.scan.target.n_classes, client))
     return np.array(found)
 
 
@@ -130,7 +130,7 @@ def judge_centers(
         for found, rows in gather_neighborhoods(reader, places, job):
             for i in range(len(rows.X)):
                 asked = reader.read_places(queries[number])
-                own = Rows(rows.X[i], rows.codes[i], rows.weights[i], rows.numbers[i])
+                own = Rows(rows.X[i], rows.targets[i], rows.weights[i], rows.numbers[i])
                 seed = CANDIDATE(job.seed, row=int(found.numbers[i, 0]))
                 own_counts = _judge_center(own, asked, job, n_classes, seed)
                 counted[number] = own_counts.reshape(counted.shape[1:])
@@ -144,7 +144,7 @@ def _judge_center(
     """Return (wrong weight, weight) of one center's candidates, (n_candidates, 2)."""
     models = candidate_models(
         rows.X,
-        rows.codes,
+        rows.targets,
         rows.weights,
         job.spec,
         job.neighbors.percentiles,
@@ -155,5 +155,5 @@ def _judge_center(
     found = []
     for model in models:
         labels = labels_of(model_scores(model, asked.X, n_classes), np.arange(n_classes))
-        found.append((total(asked.weights[labels != asked.codes]), weight))
+        found.append((total(asked.weights[labels != asked.targets]), weight))
     return np.array(found)

@@ -60,7 +60,7 @@ class Search:
     ) -> None:
         self.begun, self.sampling, self.clock, self.client = begun, sampling, clock, client
         self.root = begun.root.path
-        n_rows, n_classes = begun.scan.n_kept, len(begun.scan.labels)
+        n_rows, n_classes = begun.scan.n_kept, begun.scan.target.n_classes
         self.fraction, n_subsamples = sampling_sizes(
             sampling.sample_fraction, sampling.n_subsamples, n_rows, n_classes
         )

@@ -64,7 +64,7 @@ class SamplingJob:
 
 def as_arrays(rows: Rows) -> dict[str, FloatArray]:
     """Return rows as the arrays of a part."""
-    return {name: getattr(rows, name) for name in ROW_ARRAYS}
+    return {name: getattr(rows, field) for name, field in ROW_ARRAYS.items()}
 
 
 def read_places(reader: LeafReader, places: IntArray) -> Rows:
@@ -138,7 +138,8 @@ def read_drawn(
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
     """Return the rows of all parts, one part after the other."""
-    return Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in ROW_ARRAYS))
+    fields = ROW_ARRAYS.values()
+    return Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
 
 
 def read_further(
@@ -184,7 +185,7 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
 
 
 def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, IntArray]:
-    return fit_large(rows.X, rows.codes, rows.weights, job.spec, report, job.cache_nbytes)
+    return fit_large(rows.X, rows.targets, rows.weights, job.spec, report, job.cache_nbytes)
 
 
 @undisturbed
@@ -223,7 +224,7 @@ def fit_constant(step: int, job: TrainJob) -> None:
     totals = np.zeros(own.n_classes)
     for start, stop in pairwise(reader.first_places.tolist()):
         rows = read_places(reader, np.arange(start, stop))
-        totals += np.bincount(rows.codes, rows.weights, own.n_classes)
+        totals += np.bincount(rows.targets, rows.weights, own.n_classes)
     codes = np.flatnonzero(totals)
     # Equal rows, one of each class: nothing is learned but which class weighs the most.
     X = np.repeat(reader.read_places(np.zeros(1, np.int64)).X, len(codes), axis=0)
@@ -243,5 +244,5 @@ def _validation_error(model: LocalModel, job: TrainJob) -> float:
     for start in range(0, len(wrong), size):
         slab = slice(start, start + size)
         scores = model_scores(model, rows.X[slab], own.n_classes)
-        wrong[slab] = labels_of(scores, np.arange(own.n_classes)) != rows.codes[slab]
+        wrong[slab] = labels_of(scores, np.arange(own.n_classes)) != rows.targets[slab]
     return float(np.average(wrong, weights=rows.weights))

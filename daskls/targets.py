@@ -1,0 +1,78 @@
+"""What the answer of a row is, and how it travels: a class as its code, a number as itself.
+
+The scan of y finds a fit's target; the exchange and gathered rows have a column of its dtype; the
+solver of a loss says which kind it trains on.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.records import FloatArray
+
+__all__ = ["DTYPES", "Target", "TargetKind"]
+
+TargetKind = Literal["classes", "numbers"]
+
+# Of the column that carries it beside a row's features.
+DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What y holds for every row that counts.
+
+    Attributes
+    ----------
+    kind : "classes" or "numbers"
+    labels : array, shape (k,). Sorted values of y that are classes; none of numbers.
+    """
+
+    kind: TargetKind = "classes"
+    labels: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The dtype of the column."""
+        return np.dtype(DTYPES[self.kind])
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes; 0 of numbers."""
+        return len(self.labels)
+
+    def encode(self, y: FloatArray) -> FloatArray:
+        """Return the column of some rows, shape (m,): codes of classes, or numbers.
+
+        Raises
+        ------
+        DataError : a label that was not there when y was scanned
+
+        Examples
+        --------
+        >>> Target("classes", np.array([3, 8])).encode(np.array([8, 3, 8]))
+        array([1, 0, 1], dtype=int32)
+        >>> Target("numbers").encode(np.array([8, 3]))
+        array([8., 3.])
+        """
+        if self.kind == "numbers":
+            return y.astype(self.dtype)
+        codes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
+        codes = codes.astype(self.dtype)
+        if not (self.labels[codes] == y).all():
+            raise DataError(
+                "y gave a label at the second reading that it did not give at the first. A Dask "
+                "array must compute the same values each time: seed it, or write it to Zarr."
+            )
+        return codes
+
+    def weigh(
+        self, column: FloatArray, weights: FloatArray, class_weight: FloatArray
+    ) -> FloatArray:
+        """Return the weights of rows times those of their classes, by code; numbers have none."""
+        if self.kind == "numbers":
+            return weights
+        weighed: FloatArray = weights * class_weight[column]
+        return weighed

@@ -1,0 +1,170 @@
+"""What the answer of a row is: codes of classes, or numbers, on their way to a solver."""
+
+from dataclasses import dataclass
+
+import dask.array as da
+import numpy as np
+import pytest
+from dask.base import tokenize
+from support import checkers
+
+from daskls import DataError, ParameterError
+from daskls.memory import TaskSizes
+from daskls.methods.cells.method import Voronoi
+from daskls.records import SolverSpec
+from daskls.run.begin import begin_fit, regroup_all
+from daskls.run.contract import FitRequest
+from daskls.run.progress import StageClock
+from daskls.run.rows import open_rows
+from daskls.run.scan import scan_targets
+from daskls.solvers import registry
+from daskls.solvers.base import LocalSolver
+from daskls.store.layout import Root
+from daskls.targets import Target
+
+N = 700
+X = np.random.default_rng(0).random((N, 2), dtype="f4")
+Y = np.random.default_rng(1).normal(size=N)
+
+
+@pytest.fixture
+def scanned(tmp_path):
+    """Return a function that opens rows with a y and scans it."""
+
+    def scan(y, kind, weights=None):
+        with open_rows(X, y, weights, tmp_path / "scratch", kind) as rows:
+            return scan_targets(rows, None, kind)
+
+    return scan
+
+
+def test_numbers_are_taken_as_they_are(scanned):
+    weights = np.where(np.arange(N) < 30, 0.0, 2.0)
+    scan = scanned(Y, "numbers", weights)
+    assert (scan.target.kind, scan.target.n_classes) == ("numbers", 0)
+    assert scan.target.dtype == np.float64
+    assert scan.counts.tolist() == [N - 30] == [scan.n_kept]
+    assert scan.weight_range == (2.0, 2.0)
+
+
+def test_classes_are_found(scanned):
+    scan = scanned(np.where(Y > 0, "up", "down"), "classes")
+    assert (scan.target.kind, scan.target.n_classes) == ("classes", 2)
+    assert scan.target.dtype == np.int32
+    assert scan.counts.sum() == N
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "message"),
+    [
+        (np.where(np.arange(N) == 9, np.nan, Y), "numbers", "NaN or infinity, first in row 9"),
+        (da.from_array(np.where(Y > 0, "a", "b")), "numbers", "the loss is of numbers"),
+        (da.from_array(Y > 0), "numbers", "the loss is of numbers"),
+        (da.from_array(Y), "classes", "continuous"),
+    ],
+)
+def test_what_is_neither_is_refused(scanned, y, kind, message):
+    with pytest.raises(DataError, match=message):
+        scanned(y, kind)
+
+
+def test_rows_of_no_weight_are_no_numbers(scanned):
+    with pytest.raises(DataError, match="No row counts"):
+        scanned(Y, "numbers", np.zeros(N))
+
+
+def test_a_label_that_was_not_scanned_is_refused():
+    with pytest.raises(DataError, match="a label at the second reading"):
+        Target("classes", np.array([1, 3])).encode(np.array([3, 2]))
+
+
+def test_only_classes_have_weights():
+    column, weights = np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0])
+    weighed = Target("classes", np.arange(2)).weigh(column, weights, np.array([1.0, 10.0]))
+    assert weighed.tolist() == [1.0, 20.0, 30.0]
+    assert Target("numbers").weigh(Y[:3], weights, np.ones(1)) is weights
+
+
+def test_tasks_of_other_targets_have_other_names():
+    targets = [Target("classes", np.arange(2)), Target("classes", np.arange(3)), Target("numbers")]
+    names = {tokenize(target) for target in targets}
+    assert len(names) == 3
+    assert tokenize(Target("classes", np.arange(2))) in names
+
+
+@dataclass
+class NumberSolver(LocalSolver):
+    """Stands for a loss of numbers; what it trains on is looked at before it is asked."""
+
+    loss = "absolute"
+    target = "numbers"
+
+    def fit(self, cells, spec):
+        raise NotImplementedError
+
+    def nbytes(self, sizes, n_rows):
+        return 8 * n_rows
+
+
+@pytest.fixture
+def number_loss(monkeypatch):
+    """Register a loss of numbers while a test runs."""
+    monkeypatch.setitem(registry.SOLVERS, "absolute", "")
+    monkeypatch.setattr(registry, "load_object", lambda place: NumberSolver)
+    registry.find_solver.cache_clear()
+    yield
+    registry.find_solver.cache_clear()
+
+
+def regrouped(y, spec, store, kind):
+    """Begin a fit and regroup its rows; return the target and all rows of the exchange."""
+    request = FitRequest(
+        estimator="VoronoiSVC", method=Voronoi(), params={}, spec=spec, cell_size=100,
+        seed=0, class_weight=None, n_folds=3,
+    )  # fmt: skip
+    clock = StageClock(None)
+    with open_rows(X, y, None, store / "input-0", kind) as rows:
+        begun = begin_fit(request, rows, store, clock)
+        _, exchange, leaf_rows = regroup_all(begun, clock)
+    leaves = [exchange.read_leaf(leaf) for leaf in range(len(leaf_rows))]
+    return begun, leaves
+
+
+def test_numbers_reach_the_cells_unrounded(number_loss, tmp_path):
+    begun, leaves = regrouped(Y, SolverSpec(loss="absolute"), tmp_path / "store", "numbers")
+    numbers = np.concatenate([rows.numbers for rows in leaves])
+    targets = np.concatenate([rows.targets for rows in leaves])
+    assert len(leaves) > 1
+    assert targets.dtype == np.float64
+    np.testing.assert_array_equal(targets[np.argsort(numbers)], Y)
+    assert begun.sizes.row_nbytes == TaskSizes(2, 4, 2, 100, SolverSpec()).row_nbytes + 4
+    # The store says so, and opens.
+    assert Root.open(tmp_path / "store").attributes["meta"]["target"] == "numbers"
+    assert Root.open(tmp_path / "store").n_classes == 0
+
+
+def test_classes_go_without_saying_in_stores(tmp_path):
+    _, y = checkers(N)
+    _, leaves = regrouped(y, SolverSpec(), tmp_path / "store", "classes")
+    assert all(rows.targets.dtype == np.int32 for rows in leaves)
+    assert "target" not in Root.open(tmp_path / "store").attributes["meta"]
+
+
+def test_classes_are_no_answer_to_a_loss_of_numbers(number_loss, tmp_path):
+    _, y = checkers(N)
+    with pytest.raises(DataError, match="y holds classes, but the loss is of numbers"):
+        regrouped(y, SolverSpec(loss="absolute"), tmp_path / "store", "classes")
+
+
+def test_more_folds_than_numbers_are_refused(number_loss, tmp_path):
+    spec = SolverSpec(loss="absolute")
+    request = FitRequest(
+        estimator="VoronoiSVC", method=Voronoi(), params={}, spec=spec, cell_size=100,
+        seed=0, class_weight=None, n_folds=3,
+    )  # fmt: skip
+    store = tmp_path / "store"
+    with (
+        open_rows(X[:2], Y[:2], None, store / "input-0", "numbers") as rows,
+        pytest.raises(ParameterError, match="cv=3"),
+    ):
+        begin_fit(request, rows, store, StageClock(None))
