@@ -1,0 +1,98 @@
+"""A loss that daskls does not have is tried: the squared hinge, a file and a line of the register.
+
+The file stands beside this one; while a test runs it is a module of the package.
+"""
+
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+from cells import SEED, binary_cell, class_cell, fit, fit_cell, queries
+from peaks import peak_of
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import nnls
+from sklearn.utils._param_validation import StrOptions
+from support import checkers, model_bits, small_svc
+
+import daskls.solvers
+from daskls import ParameterError, load
+from daskls.kernels.decision import decide_pairs
+from daskls.memory import TaskSizes
+from daskls.plan import cell_nbytes
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers.registry import SOLVERS
+
+LOSS = "squared_hinge"
+C, GAMMA = 1.5, 0.5
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """Add the file to the package, its line to the register, and the name to the constraint."""
+    path = [*daskls.solvers.__path__, str(Path(__file__).parent)]
+    monkeypatch.setattr(daskls.solvers, "__path__", path)
+    monkeypatch.setitem(SOLVERS, LOSS, "solvers.squared_hinge:SquaredHingeSolver")
+    constraints = daskls.VoronoiSVC._parameter_constraints
+    # Read from the register as the class is made.
+    monkeypatch.setitem(constraints, "loss", [StrOptions(set(SOLVERS))])
+
+
+def decisions_of(X, y, weights, X_query):
+    """Return the SVM's decision values, its dual solved as least squares with a >= 0."""
+    center = X.mean(axis=0)
+    K = naive.kernel_matrix(X - center, X - center, "rbf", GAMMA)
+    L = cholesky(K * np.outer(y, y) + np.diag(0.5 / (C * weights)), lower=True)
+    alpha, _ = nnls(L.T, solve_triangular(L, np.ones(len(y)), lower=True))
+    return naive.kernel_matrix(X_query - center, X - center, "rbf", GAMMA) @ (alpha * y)
+
+
+@pytest.mark.parametrize("cell", [binary_cell(0), class_cell(3)], ids=["two", "three"])
+def test_its_models_are_those_of_an_oracle(cell):
+    X, codes = cell
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, len(X))
+    options = {"C": (C,), "gamma": (GAMMA,), "cv": 3, "tol": 1e-7, "refit": "cell"}
+    model = fit(X, codes, weights, loss=LOSS, **options)
+    found, classes = decide_pairs(model, queries(X)), np.unique(codes)
+    pairs = [(a, b) for i, a in enumerate(classes) for b in classes[i + 1 :]]
+    assert found.shape[1] == len(pairs)
+    # Kernels are taken around the mean of all rows of the cell, which moves no distance.
+    for p, (a, b) in enumerate(pairs):
+        rows = np.flatnonzero((codes == a) | (codes == b))
+        y = np.where(codes[rows] == b, 1.0, -1.0)
+        expected = decisions_of(X[rows], y, weights[rows], queries(X))
+        np.testing.assert_allclose(found[:, p], expected, atol=2e-3)
+    hinge = decide_pairs(fit(X, codes, weights, **options), queries(X))
+    assert np.abs(hinge - found).max() > 0.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_estimator_fits_saves_and_loads_it(n_classes, tmp_path):
+    X, y = checkers(600, n_classes=n_classes)
+    options = {"loss": LOSS, "C": [1.0, 10.0], "gamma": [5.0, 20.0], "cell_size": 200}
+    model = small_svc(**options).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert model_bits(model) == model_bits(small_svc(**options).fit(X, y))
+    assert model_bits(model) != model_bits(small_svc(**{**options, "loss": "hinge"}).fit(X, y))
+    model.save(tmp_path / "model.zarr")
+    loaded = load(tmp_path / "model.zarr")
+    assert loaded.get_params()["loss"] == LOSS
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_its_memory_is_planned(n_classes):
+    rng = np.random.default_rng(0)
+    m, d = 700, 5
+    X, codes = rng.normal(size=(m, d)), rng.integers(0, n_classes, m)
+    spec = SolverSpec(loss=LOSS, tol=1e9)
+    projected = cell_nbytes(TaskSizes(d, 4, n_classes, m, spec), m)
+    report = CellReport(0, 0, 0, 0, 0.0)
+    peak = peak_of(lambda: fit_cell(X, codes, np.ones(m), spec, report, SEED))
+    assert peak <= projected <= 2.5 * peak
+
+
+def test_it_says_what_it_does_not_do():
+    X, y = checkers(60)
+    with pytest.raises(ParameterError, match="fits no offset"):
+        small_svc(loss=LOSS, fit_intercept=True).fit(X, y)
