@@ -10,19 +10,60 @@ __all__ = [
     "LARGEST",
     "N_GRID",
     "SMALLEST",
+    "AnyArray",
     "Bundle",
     "BundleReport",
+    "Bytes",
     "CellReport",
+    "Codes",
+    "Float32",
+    "Float64",
     "FloatArray",
+    "Floats",
     "Frame",
+    "Int32",
+    "Int64",
     "IntArray",
+    "Ints",
     "KernelSpec",
+    "Keys",
+    "Labels",
     "LeafRows",
     "LocalModel",
+    "Mask",
+    "Reals",
     "Regions",
+    "RowNumbers",
     "SolverSpec",
+    "Table",
 ]
 
+# Arrays by what they hold. One name, one meaning; mypy refuses one where another is due.
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32 | np.float64]
+# Rows as a data set or a query has them: of any real dtype, not converted yet.
+Reals = npt.NDArray[np.integer[Any] | np.floating[Any]]
+# Class codes, of all classes of a model.
+Codes = npt.NDArray[np.int32]
+# Global numbers of rows in the data set.
+RowNumbers = npt.NDArray[np.int64]
+# Other whole numbers: leaves, cells and children of nodes are narrow; counts, pointers and
+# positions are wide. `Ints` are either.
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32 | np.int64]
+# Hashes that decide a draw.
+Keys = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+# Tables of reports, with `CellReport.dtype`.
+Table = npt.NDArray[np.void]
+# What users call their classes: numbers or text, of any dtype.
+Labels = npt.NDArray[Any]
+# What a store moves without a look inside: the dtype is in its metadata.
+AnyArray = npt.NDArray[Any]
+# Without a dtype: on their way out.
 FloatArray = npt.NDArray[Any]
 IntArray = npt.NDArray[Any]
 KernelName = Literal["rbf", "linear", "poly"]
@@ -132,8 +173,8 @@ class Frame:
     scale : float64 array, shape (d,), > 0, or None for 1. What each feature is then divided by.
     """
 
-    center: FloatArray
-    scale: FloatArray | None = None
+    center: Float64
+    scale: Float64 | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +195,16 @@ class LocalModel:
     """
 
     frame: Frame
-    rows: FloatArray
-    coef: FloatArray
-    classes: IntArray
-    class_ptr: IntArray
-    intercepts: FloatArray
+    rows: Float32
+    coef: Float32
+    classes: Codes
+    class_ptr: Int64
+    intercepts: Float64
     kernel: KernelSpec
     report: CellReport
 
     @property
-    def center(self) -> FloatArray:
+    def center(self) -> Float64:
         """The center of the frame, float64 (d,)."""
         return self.frame.center
 
@@ -205,11 +246,11 @@ class Regions:
     low, high : float64 arrays, shape (n, d). The box around the rows.
     """
 
-    centers: FloatArray
-    r_min: FloatArray
-    r_max: FloatArray
-    low: FloatArray
-    high: FloatArray
+    centers: Float64
+    r_min: Float64
+    r_max: Float64
+    low: Float64
+    high: Float64
 
     def take(self, which: slice) -> "Regions":
         """Return some of the regions."""
@@ -230,15 +271,15 @@ class LeafRows:
     kept : int array, shape (m,), or None. Which rows of the leaf these are, if not all of them.
     """
 
-    X: FloatArray
-    numbers: IntArray
-    cell_ptr: IntArray
+    X: Reals
+    numbers: RowNumbers
+    cell_ptr: Int64
     cells: Regions
     first_place: int
-    kept: IntArray | None = None
+    kept: Int64 | None = None
 
     @property
-    def places(self) -> IntArray:
+    def places(self) -> Int64:
         """The place of each row among the rows of all leaves, int64 (m,)."""
         own = np.arange(len(self.numbers)) if self.kept is None else self.kept
         return own + self.first_place
@@ -249,7 +290,7 @@ class LeafRows:
         m, d = self.X.shape
         return int(self.X.nbytes + self.numbers.nbytes + (m + 64) * (4 * (d + 4) + 8))
 
-    def only(self, mask: IntArray) -> "LeafRows":
+    def only(self, mask: Mask) -> "LeafRows":
         """Return some of the rows; the bounds of their cells hold for fewer rows, too."""
         kept = np.flatnonzero(mask)
         ptr = np.r_[0, np.cumsum(mask)][self.cell_ptr]

@@ -21,7 +21,7 @@ from daskls.kernels.gram import (
 from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift
 from daskls.kernels.votes import pair_decisions
 from daskls.kernels.wide_exponential import wide_exp_terms
-from daskls.records import FloatArray, LocalModel
+from daskls.records import Float64, Floats, LocalModel, Reals
 
 __all__ = ["decide_pairs"]
 
@@ -32,7 +32,7 @@ DIRECT_FEATURES = 24
 ANSWER_ROWS = 48
 
 
-def decide_pairs(model: LocalModel, X: FloatArray) -> FloatArray:
+def decide_pairs(model: LocalModel, X: Reals) -> Float64:
     """Return the decision values of every pair of the classes present.
 
     Parameters
@@ -64,7 +64,7 @@ def decide_pairs(model: LocalModel, X: FloatArray) -> FloatArray:
     return decisions
 
 
-def _decide_rbf(model: LocalModel, A: FloatArray, out: FloatArray) -> None:
+def _decide_rbf(model: LocalModel, A: Float64, out: Float64) -> None:
     """Write the decision values of a model whose kernel is a function of distances."""
     varies = varying_columns(model.rows)
     # Many features of a cell are constant, indicators most of all: they cost once a query.
@@ -85,7 +85,7 @@ def _decide_rbf(model: LocalModel, A: FloatArray, out: FloatArray) -> None:
         decide(products, offsets[rows], norms, *terms, coef, class_ptr, out[rows])
 
 
-def _is_narrow(model: LocalModel, n_features: int, norms: FloatArray) -> bool:
+def _is_narrow(model: LocalModel, n_features: int, norms: Float64) -> bool:
     """Whether float32 serves the distances too, and differences are the quickest way to them."""
     if n_features > DIRECT_FEATURES:
         return False
@@ -95,7 +95,7 @@ def _is_narrow(model: LocalModel, n_features: int, norms: FloatArray) -> bool:
 
 
 def _decide_directly(
-    model: LocalModel, A: FloatArray, offsets: FloatArray, B: FloatArray, out: FloatArray
+    model: LocalModel, A: Float64, offsets: Floats, B: Float64, out: Float64
 ) -> None:
     """Write decision values from differences of features in float32."""
     n = B.shape[1]

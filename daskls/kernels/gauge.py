@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 
 __all__ = ["Gauge", "find_gauge"]
 
@@ -26,10 +26,10 @@ class Gauge:
     scale : float, > 0. The root of the mean squared distance to it; 1 where all rows are equal.
     """
 
-    center: FloatArray
+    center: Float64
     scale: float
 
-    def rows(self, X: FloatArray) -> FloatArray:
+    def rows(self, X: Reals) -> Float64:
         """Return rows without their unit, float64 (m, d), rounded to multiples of `STEP`."""
         unit = np.subtract(X, self.center, dtype=np.float64)
         unit /= self.scale
@@ -39,7 +39,7 @@ class Gauge:
         return unit
 
 
-def find_gauge(X: FloatArray) -> Gauge:
+def find_gauge(X: Reals) -> Gauge:
     """Return the gauge of rows.
 
     Parameters
@@ -58,7 +58,7 @@ def find_gauge(X: FloatArray) -> Gauge:
     return Gauge(center, float(np.sqrt(total / len(X))) or 1.0)
 
 
-def _around(X: FloatArray, center: FloatArray) -> Iterator[FloatArray]:
+def _around(X: Reals, center: Float64) -> Iterator[Float64]:
     """Yield rows minus a center in float64, batch by batch."""
     for start in range(0, len(X), BATCH_ROWS):
         yield np.subtract(X[start : start + BATCH_ROWS], center, dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.kernels._jit import jit
 from daskls.kernels.exponential import LOWEST_EXPONENT
-from daskls.records import FloatArray, KernelSpec
+from daskls.records import Float32, Float64, Floats, KernelSpec
 
 __all__ = [
     "TILE_ROWS",
@@ -32,7 +32,7 @@ TILE_COLUMNS = 1 << 14
 MIRROR = 16
 
 
-def base_block(A: FloatArray, B: FloatArray, name: str) -> FloatArray:
+def base_block(A: Float64, B: Float64, name: str) -> Float64:
     """Return what the kernel is a function of, for every pair of a row of A and a row of B.
 
     Parameters
@@ -61,8 +61,8 @@ def base_block(A: FloatArray, B: FloatArray, name: str) -> FloatArray:
 
 
 def product_tiles(
-    A: FloatArray, B: FloatArray, tile_rows: int = TILE_ROWS
-) -> Iterator[tuple[slice, FloatArray]]:
+    A: Float64, B: Float64, tile_rows: int = TILE_ROWS
+) -> Iterator[tuple[slice, Float64]]:
     """Yield rows of A, and their inner products with all rows of B.
 
     Parameters
@@ -86,7 +86,7 @@ def product_tiles(
         yield slice(start, stop), _products(padded, B)
 
 
-def _products(padded: FloatArray, B: FloatArray) -> FloatArray:
+def _products(padded: Float64, B: Float64) -> Float64:
     """Return the inner products of one tile of rows."""
     if len(B) <= TILE_COLUMNS:
         return padded @ B.T
@@ -97,12 +97,12 @@ def _products(padded: FloatArray, B: FloatArray) -> FloatArray:
     return products
 
 
-def squared_norms(A: FloatArray) -> FloatArray:
+def squared_norms(A: Float64) -> Float64:
     """Return the squared length of each row, shape (m,), summed in a fixed feature order."""
     return np.einsum("ij,ij->i", A, A)
 
 
-def base_matrix(A: FloatArray, name: str) -> FloatArray:
+def base_matrix(A: Float64, name: str) -> Float32:
     """Return `base_block` of A with itself as float32: symmetric, and 0 on the diagonal for "rbf".
 
     Parameters
@@ -154,7 +154,7 @@ def _write_panel(product, norms, factor, start, out):
                     out[start + j, start + i] = out[start + i, start + j]
 
 
-def apply_kernel(base: FloatArray, kernel: KernelSpec, out: FloatArray) -> FloatArray:
+def apply_kernel(base: Floats, kernel: KernelSpec, out: Floats) -> Floats:
     """Write the kernel's values into ``out`` (shape and kind of ``base``) and return it."""
     if kernel.name == "rbf":
         np.multiply(base, base.dtype.type(-kernel.gamma), out=out)

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.kernels._jit import exact_jit
 from daskls.kernels.route import padded_tiles
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 
 __all__ = ["decide_linear", "mean_square", "project_rows", "project_tiles"]
 
@@ -16,8 +16,8 @@ LEAST_EXPONENT = -700.0
 
 
 def project_tiles(
-    X: FloatArray, center: FloatArray, landmarks: FloatArray, gamma: float | None
-) -> Iterator[tuple[slice, FloatArray]]:
+    X: Reals, center: Float64, landmarks: Float64, gamma: float | None
+) -> Iterator[tuple[slice, Float64]]:
     """Yield rows as the landmarks see them, tile by tile.
 
     Parameters
@@ -50,9 +50,7 @@ def project_tiles(
         yield rows, seen[: rows.stop - rows.start]
 
 
-def project_rows(
-    X: FloatArray, center: FloatArray, landmarks: FloatArray, gamma: float | None
-) -> FloatArray:
+def project_rows(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> Float64:
     """Return all rows as the landmarks see them: float64 (m, l); as `project_tiles`."""
     projected = np.empty((len(X), len(landmarks)))
     for rows, seen in project_tiles(X, center, landmarks, gamma):
@@ -60,9 +58,7 @@ def project_rows(
     return projected
 
 
-def mean_square(
-    X: FloatArray, center: FloatArray, landmarks: FloatArray, gamma: float | None
-) -> float:
+def mean_square(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> float:
     """Return the mean squared norm of rows as the landmarks see them; as `project_tiles`."""
     tiles = project_tiles(X, center, landmarks, gamma)
     return math.fsum(float((seen * seen).sum()) for _, seen in tiles) / len(X)

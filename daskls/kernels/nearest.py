@@ -10,7 +10,7 @@ result does not depend on the order in which rows are offered.
 import numpy as np
 
 from daskls.kernels._jit import exact_jit, jit
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64, RowNumbers
 
 __all__ = [
     "EMPTY",
@@ -197,9 +197,7 @@ def offer_rows(queries, approximate, slack, X, numbers, places, kernel, heaps):
                 limit = own_keys[0] + slack[i]
 
 
-def sort_heaps(
-    keys: FloatArray, numbers: IntArray, places: IntArray
-) -> tuple[FloatArray, IntArray, IntArray]:
+def sort_heaps(keys: Float64, numbers: RowNumbers, places: Int64) -> tuple[Float64, Int64, Int64]:
     """Return the heaps' entries in the order of (distance, number), row by row."""
     order = np.argsort(keys, axis=1)
     ranked = np.take_along_axis(keys, order, axis=1)

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from daskls.kernels._jit import jit
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float32, Int64
 
 __all__ = ["MAX_SHIFT", "differences_shift", "exponential_shift"]
 
@@ -60,7 +60,7 @@ def _largest_error(by_x, by_root):
     return 1.02 * largest
 
 
-def exponential_shift(gamma: float, coef: FloatArray, class_ptr: IntArray) -> float:
+def exponential_shift(gamma: float, coef: Float32, class_ptr: Int64) -> float:
     """Return how far a decision value moves when the exponential alone is in float32.
 
     Parameters
@@ -77,7 +77,7 @@ def exponential_shift(gamma: float, coef: FloatArray, class_ptr: IntArray) -> fl
 
 
 def differences_shift(
-    gamma: float, coef: FloatArray, class_ptr: IntArray, n_features: int, radius: float
+    gamma: float, coef: Float32, class_ptr: Int64, n_features: int, radius: float
 ) -> float:
     """Return how far a decision value moves when distances are in float32 too.
 
@@ -91,9 +91,7 @@ def differences_shift(
     return _shift(gamma, coef, class_ptr, (n_features + 10) * _U, 2 * rho * _U)
 
 
-def _shift(
-    gamma: float, coef: FloatArray, class_ptr: IntArray, by_x: float, by_root: float
-) -> float:
+def _shift(gamma: float, coef: Float32, class_ptr: Int64, by_x: float, by_root: float) -> float:
     """Return the largest error of a kernel value times the largest sum of |coef|."""
     if not _MIN_GAMMA <= gamma <= _MAX_GAMMA:
         return math.inf

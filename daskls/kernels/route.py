@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskls.kernels._jit import exact_jit
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int32, Reals
 
 __all__ = ["center_rows", "nearest_point", "padded_tiles", "project", "route"]
 
@@ -94,13 +94,13 @@ def _route_tile(A, axes, directions, thresholds, children, out):
 
 
 def route(
-    X: FloatArray,
-    center: FloatArray,
-    directions: FloatArray,
-    thresholds: FloatArray,
-    children: IntArray,
-    axes: IntArray,
-) -> IntArray:
+    X: Reals,
+    center: Float64,
+    directions: Float64,
+    thresholds: Float64,
+    children: Int32,
+    axes: Int32,
+) -> Int32:
     """Return the leaf of each row.
 
     Parameters
@@ -136,7 +136,7 @@ def route(
     return leaves
 
 
-def padded_tiles(X: FloatArray, center: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+def padded_tiles(X: Reals, center: Float64) -> Iterator[tuple[slice, Float64]]:
     """Yield rows minus ``center`` in float64 tiles of `GEMM_ROWS`, the last one filled with zeros.
 
     Parameters
@@ -157,7 +157,7 @@ def padded_tiles(X: FloatArray, center: FloatArray) -> Iterator[tuple[slice, Flo
         yield slice(start, start + len(part)), tile
 
 
-def nearest_point(X: FloatArray, center: FloatArray, points: FloatArray) -> IntArray:
+def nearest_point(X: Reals, center: Float64, points: Float64) -> Int32:
     """Return the nearest point of each row, the first of equally near ones.
 
     Parameters

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daskls.kernels._jit import inline_jit, jit
-from daskls.records import FloatArray, IntArray
+from daskls.records import Codes, Float64
 
 __all__ = [
     "ABSENT_SCORE",
@@ -79,7 +79,7 @@ class Ballot:
         self.votes = np.zeros((n_rows, n_classes))
         self.confidence = np.zeros((n_rows, n_classes))
 
-    def add(self, a: int, b: int, decisions: FloatArray) -> None:
+    def add(self, a: int, b: int, decisions: Float64) -> None:
         """Count one pair's decision values, shape (n_rows,); positive speaks for class b."""
         second = decisions > 0
         self.votes[:, b] += second
@@ -87,7 +87,7 @@ class Ballot:
         self.confidence[:, b] += decisions
         self.confidence[:, a] -= decisions
 
-    def scores(self) -> FloatArray:
+    def scores(self) -> Float64:
         """Return the votes plus the summed confidence squeezed into (-1/3, 1/3).
 
         The largest wins; equal votes go to the larger confidence, then to the first class, as in
@@ -96,7 +96,7 @@ class Ballot:
         return self.votes + self.confidence / (3 * (np.abs(self.confidence) + 1))
 
 
-def vote_scores(decisions: FloatArray, n_classes: int) -> FloatArray:
+def vote_scores(decisions: Float64, n_classes: int) -> Float64:
     """Return one score a class, shape (m, k), from all decision values, shape (m, k (k - 1) / 2).
 
     The columns come in the order of `pairs_of`; see `Ballot.scores`.
@@ -107,7 +107,7 @@ def vote_scores(decisions: FloatArray, n_classes: int) -> FloatArray:
     return ballot.scores()
 
 
-def spread_pairs(decisions: FloatArray | None, classes: IntArray, n_classes: int) -> FloatArray:
+def spread_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> Float64:
     """Spread clipped decision values over all pairs of ``n_classes`` classes.
 
     Parameters
@@ -134,7 +134,7 @@ def spread_pairs(decisions: FloatArray | None, classes: IntArray, n_classes: int
     return spread
 
 
-def class_scores(scores: FloatArray, classes: IntArray, n_classes: int) -> FloatArray:
+def class_scores(scores: Float64, classes: Codes, n_classes: int) -> Float64:
     """Spread the scores of the classes present over all ``n_classes`` columns."""
     spread = np.full((scores.shape[0], n_classes), ABSENT_SCORE)
     spread[:, classes] = scores

@@ -6,7 +6,7 @@ import numpy as np
 
 from daskls.kernels.nearest import mark_inside
 from daskls.neighbors.regions import lower_bounds
-from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.records import Float64, Int64, Keys, LeafRows, Regions
 
 __all__ = ["find_inside", "keep_smallest", "near_balls"]
 
@@ -16,7 +16,7 @@ MARKED_PAIRS = 1 << 16
 TILE_BALLS = 4096
 
 
-def near_balls(centers: FloatArray, radius: float, regions: Regions, region: int) -> IntArray:
+def near_balls(centers: Float64, radius: float, regions: Regions, region: int) -> Int64:
     """Return the balls that may hold a row of one region, increasing.
 
     Parameters
@@ -35,8 +35,8 @@ def near_balls(centers: FloatArray, radius: float, regions: Regions, region: int
 
 
 def find_inside(
-    centers: FloatArray, radius: float, balls: IntArray, leaf: LeafRows
-) -> Iterator[tuple[IntArray, IntArray]]:
+    centers: Float64, radius: float, balls: Int64, leaf: LeafRows
+) -> Iterator[tuple[Int64, Int64]]:
     """Yield pairs of a ball and a row of the leaf inside of it, each pair once.
 
     Parameters
@@ -68,7 +68,7 @@ def find_inside(
                 yield own[of_ball], row + first
 
 
-def keep_smallest(balls: IntArray, keys: IntArray, quotas: IntArray) -> IntArray:
+def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:
     """Return which pairs to keep: of each ball, those of the smallest keys, up to its quota.
 
     Parameters

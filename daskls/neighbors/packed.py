@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from daskls.kernels.blocks import BLOCK_ROWS, STEP, fill_blocks, order_blocks
-from daskls.records import FloatArray, IntArray, LeafRows
+from daskls.records import Float32, Float64, Int64, LeafRows, Reals
 
 __all__ = ["Packed", "packed"]
 
@@ -14,7 +14,7 @@ __all__ = ["Packed", "packed"]
 BLOCKS = 16
 
 # Blocks, where they lie, their radii, the order of rows, center, scale and the longest row.
-Packed = tuple[FloatArray, FloatArray, FloatArray, IntArray, FloatArray, float, float]
+Packed = tuple[Float32, Float32, Float64, Int64, Float64, float, float]
 
 _packed: "WeakKeyDictionary[LeafRows, Packed]" = WeakKeyDictionary()
 
@@ -28,7 +28,7 @@ def packed(leaf: LeafRows) -> Packed:
     return found
 
 
-def pack_blocks(X: FloatArray) -> Packed:
+def pack_blocks(X: Reals) -> Packed:
     """Return rows in blocks, as `kernels.blocks.offer_blocks` takes them.
 
     Parameters

@@ -3,12 +3,12 @@
 import numpy as np
 
 from daskls.kernels.nearest import bound_distances
-from daskls.records import FloatArray, IntArray, Regions
+from daskls.records import Float64, Int64, Reals, Regions
 
 __all__ = ["lower_bounds", "measure_regions"]
 
 
-def measure_regions(X: FloatArray, ptr: IntArray) -> Regions:
+def measure_regions(X: Reals, ptr: Int64) -> Regions:
     """Return the region of each run of rows.
 
     Parameters
@@ -36,7 +36,7 @@ def measure_regions(X: FloatArray, ptr: IntArray) -> Regions:
     return regions
 
 
-def lower_bounds(queries: FloatArray, regions: Regions) -> FloatArray:
+def lower_bounds(queries: Float64, regions: Regions) -> Float64:
     """Return what each query's squared distance to any row of each region is at least.
 
     Parameters

@@ -9,7 +9,16 @@ import numpy as np
 from daskls.kernels.blocks import nearest_regions, offer_blocks, raise_bounds
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
 from daskls.neighbors.packed import packed
-from daskls.records import FloatArray, IntArray, KernelSpec, LeafRows, Regions, SolverSpec
+from daskls.records import (
+    Float64,
+    Int64,
+    KernelSpec,
+    LeafRows,
+    Reals,
+    Regions,
+    RowNumbers,
+    SolverSpec,
+)
 
 __all__ = ["EUCLIDEAN", "Neighbors", "find_nearest", "home_order", "metric_of"]
 
@@ -44,13 +53,13 @@ class Neighbors:
     n_leaves_read : int array, shape (q,). Leaves that the bound did not exclude.
     """
 
-    distances: FloatArray
-    numbers: IntArray
-    places: IntArray
-    n_leaves_read: IntArray
+    distances: Float64
+    numbers: RowNumbers
+    places: Int64
+    n_leaves_read: Int64
 
 
-def home_order(X: FloatArray, regions: Regions) -> IntArray:
+def home_order(X: Reals, regions: Regions) -> Int64:
     """Return queries in an order in which those near the same leaf stand together."""
     nearest = np.empty(len(X), np.int64)
     norms = np.einsum("ij,ij->i", regions.centers, regions.centers) / 2
@@ -61,7 +70,7 @@ def home_order(X: FloatArray, regions: Regions) -> IntArray:
 
 
 def find_nearest(
-    queries: FloatArray,
+    queries: Reals,
     n_neighbors: int,
     leaves: Regions,
     read_leaf: Callable[[int], LeafRows],
@@ -107,7 +116,7 @@ def find_nearest(
 class _Tile:
     """Some queries and the heaps of their nearest rows so far, by Euclidean distances."""
 
-    def __init__(self, queries: FloatArray, n_neighbors: int) -> None:
+    def __init__(self, queries: Reals, n_neighbors: int) -> None:
         self.exact = np.ascontiguousarray(queries, dtype=np.float64)
         shape = len(queries), n_neighbors
         self.keys = np.full(shape, np.inf)
@@ -138,7 +147,7 @@ class _Tile:
         """Return the heaps, sorted."""
         return Neighbors(*sort_heaps(self.keys, self.numbers, self.places), self.n_read)
 
-    def _bounds(self, regions: Regions) -> tuple[FloatArray, IntArray]:
+    def _bounds(self, regions: Regions) -> tuple[Float64, Int64]:
         """Return bounds on the squared distances to each region's rows, and the nearest region."""
         bounds = np.empty((len(self.exact), len(regions.r_max)))
         home = np.empty(len(self.exact), np.int64)
@@ -147,23 +156,23 @@ class _Tile:
         nearest_regions(self.exact, centers, *radii, *box, bounds, home)
         return bounds, home
 
-    def _tighten(self, regions: Regions, bounds: FloatArray) -> None:
+    def _tighten(self, regions: Regions, bounds: Float64) -> None:
         """Raise the bounds that the nearest rows so far do not exceed."""
         raise_bounds(self.exact, regions.low, regions.high, self.keys[:, 0], bounds)
 
-    def _center_distances(self, regions: Regions) -> FloatArray:
+    def _center_distances(self, regions: Regions) -> Float64:
         """Return the squared distance of each region's center to the queries' mean."""
         steps = regions.centers - self.exact.mean(axis=0)
-        distances: FloatArray = np.einsum("ij,ij->i", steps, steps)
+        distances: Float64 = np.einsum("ij,ij->i", steps, steps)
         return distances
 
-    def _read(self, leaf: LeafRows, active: IntArray) -> None:
+    def _read(self, leaf: LeafRows, active: Int64) -> None:
         """Offer a leaf that was read to some queries."""
         self.n_read[active] += 1
         if len(leaf.X):
             self._offer(leaf, active)
 
-    def _offer(self, leaf: LeafRows, active: IntArray) -> None:
+    def _offer(self, leaf: LeafRows, active: Int64) -> None:
         heaps = self.keys, self.numbers, self.places
         offer_blocks(self.exact, active, packed(leaf), leaf.X, leaf.numbers, leaf.places, heaps)
 
@@ -171,18 +180,18 @@ class _Tile:
 class _PolynomialTile(_Tile):
     """The same by distances in a polynomial kernel's feature space: there is no bound."""
 
-    def __init__(self, queries: FloatArray, n_neighbors: int, kernel: KernelSpec) -> None:
+    def __init__(self, queries: Reals, n_neighbors: int, kernel: KernelSpec) -> None:
         super().__init__(queries, n_neighbors)
         self.kernel = kernel
 
-    def _bounds(self, regions: Regions) -> tuple[FloatArray, IntArray]:
+    def _bounds(self, regions: Regions) -> tuple[Float64, Int64]:
         bounds, home = super()._bounds(regions)
         return np.where(np.isfinite(regions.r_max), 0.0, bounds), home
 
-    def _tighten(self, regions: Regions, bounds: FloatArray) -> None:
+    def _tighten(self, regions: Regions, bounds: Float64) -> None:
         """Leave the bounds as they are."""
 
-    def _offer(self, leaf: LeafRows, active: IntArray) -> None:
+    def _offer(self, leaf: LeafRows, active: Int64) -> None:
         kernel = self.kernel.degree, self.kernel.gamma, self.kernel.coef0
         heaps = self.keys, self.numbers, self.places, active
         queries = self.exact[active]
@@ -191,13 +200,13 @@ class _PolynomialTile(_Tile):
             X, numbers, places = leaf.X[own], leaf.numbers[own], leaf.places[own]
             offer_rows(queries, *self._approximate(X, queries), X, numbers, places, kernel, heaps)
 
-    def _approximate(self, X: FloatArray, Q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _approximate(self, X: Reals, Q: Float64) -> tuple[Float64, Float64]:
         """Return distances by one GEMM, and by how much each query's may be wrong."""
         kernel = self.kernel
         A = X.astype(np.float64, copy=False)
 
-        def value(inner: FloatArray) -> FloatArray:
-            powers: FloatArray = (kernel.gamma * inner + kernel.coef0) ** kernel.degree
+        def value(inner: Float64) -> Float64:
+            powers: Float64 = (kernel.gamma * inner + kernel.coef0) ** kernel.degree
             return powers
 
         norms, own = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", Q, Q)
