@@ -7,12 +7,13 @@ BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test lint types nojit examples check clean bench-track bench-startup bench-solver bench-covtype \
+.PHONY: help demo test test-all lint types nojit examples check clean bench-track bench-startup bench-solver bench-covtype \
 	bench-10m bench-falk bench-cells bench-methods bench-sets chaos bits mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
-	@echo "make test      run the tests"
+	@echo "make test      run the tests, but for those that take long"
+	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
@@ -30,8 +31,14 @@ $(READY): pyproject.toml
 demo: $(READY)
 	$(BIN)/daskls demo
 
+# In two processes; numba's cache, once filled, serves both.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup
+
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow"
+
+test-all: $(READY)
+	$(PYTEST) -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -47,7 +54,7 @@ nojit: $(READY)
 examples: $(READY)
 	for script in examples/*.py; do echo $$script; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
 
-check: test lint types nojit examples
+check: test test-all lint types nojit examples
 
 # A peer that cannot be installed here costs its row of the tables, no more. liquidSVM is built on this machine by its
 # own setup.py, which needs an old setuptools.

@@ -39,11 +39,21 @@ def run_digests(scheduler, names=ALL, path=""):
 
 
 @shares
-@pytest.mark.parametrize("scheduler", ["threads", "limited-threads", "client", "client-threads"])
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        "threads",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("limited-threads", "client", "client-threads")
+        ),
+    ],
+)
 def test_every_scheduler_gives_the_bits_of_one_thread(scheduler):
     assert run_digests(scheduler)["digests"] == run_digests("sync")["digests"]
 
 
+@pytest.mark.slow
 @shares
 def test_pools_of_processes_give_the_bits_of_one_thread():
     name = "VoronoiSVC"
@@ -51,6 +61,7 @@ def test_pools_of_processes_give_the_bits_of_one_thread():
     assert found[name] == run_digests("sync")["digests"][name]
 
 
+@pytest.mark.slow
 @shares
 @pytest.mark.parametrize("version", sorted({"3.5.0", "3.8.0"} - {threadpoolctl.__version__}))
 def test_any_threadpoolctl_gives_the_bits_of_one_thread(version, tmp_path_factory):

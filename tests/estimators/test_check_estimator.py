@@ -1,6 +1,8 @@
-"""scikit-learn's own checks."""
+"""scikit-learn's own checks, of every registered method."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from small import ENTRIES, small
 
 from daskls import (
     KNNSVC,
@@ -23,18 +25,31 @@ EXPECTED = {
 }
 
 
-@parametrize_with_checks(
-    [
-        VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
-        RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
-        FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
-        LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
-        KNNSVC(15, random_state=0),
-        KernelKNNClassifier(5, random_state=0),
-        LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
-        NeighborSamplingSVC(0.5, random_state=0),
-    ],
-    expected_failed_checks=lambda _: EXPECTED,
-)
+# Sizes of which the checks' few rows make several cells.
+CHOSEN = [
+    VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
+    RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
+    FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
+    LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
+    KNNSVC(15, random_state=0),
+    KernelKNNClassifier(5, random_state=0),
+    LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
+    NeighborSamplingSVC(0.5, random_state=0),
+]
+BY_NAME = {type(estimator).__name__: estimator for estimator in CHOSEN}
+ALL = {name: BY_NAME.get(name) or small(name) for name in ENTRIES}
+# In every run one that cuts space and one that looks at neighbors; the others in the long one.
+QUICK = ("VoronoiSVC", "FalkSVC")
+
+
+@parametrize_with_checks([ALL[name] for name in QUICK], expected_failed_checks=lambda _: EXPECTED)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [ALL[name] for name in ALL if name not in QUICK], expected_failed_checks=lambda _: EXPECTED
+)
+def test_scikit_learn_checks_of_the_others(estimator, check):
     check(estimator)

@@ -49,7 +49,7 @@ def fit(X, y, **params):
 
 
 @pytest.mark.parametrize(("projection", "landmarks"), KINDS)
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])
 def test_powers_of_two_leave_every_bit_of_the_answers(projection, landmarks, dtype):
     X, y = noisy_rows()
     X = X.astype(dtype)
@@ -66,7 +66,10 @@ def test_powers_of_two_leave_every_bit_of_the_answers(projection, landmarks, dty
         assert (other.cluster_centers_ == model.cluster_centers_ * 2.0**power).all()
 
 
-@pytest.mark.parametrize(("projection", "landmarks"), KINDS)
+@pytest.mark.parametrize(
+    ("projection", "landmarks"),
+    [KINDS[0], *(pytest.param(*kind, marks=pytest.mark.slow) for kind in KINDS[1:])],
+)
 def test_other_units_give_the_same_labels(projection, landmarks):
     X, y = noisy_rows()
     kind = {"projection": projection, "landmarks": landmarks}
@@ -77,6 +80,7 @@ def test_other_units_give_the_same_labels(projection, landmarks):
         assert (found == labels).mean() >= 0.999, name
 
 
+@pytest.mark.slow
 def test_three_classes_in_other_units():
     X, y = checkers(N, n_classes=3)
     labels = fit(X, y).predict(X)
@@ -251,6 +255,7 @@ def errors_of(model, X, y, X_test, y_test):
     return 100 * (1 - model.fit(X, y).score(X_test, y_test))
 
 
+@pytest.mark.slow
 @real_sets
 @pytest.mark.parametrize("name", ["diabetes", "german.numer", "a1a"])
 def test_small_sets_are_no_worse_than_a_linear_svm(name):
@@ -265,6 +270,7 @@ def test_small_sets_are_no_worse_than_a_linear_svm(name):
     assert mean <= mean_linear + 1.0
 
 
+@pytest.mark.slow
 @real_sets
 @pytest.mark.parametrize("name", ["svmguide1", "diabetes", "a1a"])
 def test_real_sets_in_other_units(name):

@@ -126,6 +126,7 @@ def stopped(kind, store, place):
             kind.make(store=store).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_there_is_something_of_every_kind_to_damage(tmp_path):
     names = set()
     for name, kind in KINDS.items():

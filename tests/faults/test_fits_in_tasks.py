@@ -72,6 +72,7 @@ def test_predict_and_score_of_lazy_rows_end_in_a_task(client, tmp_path):
         assert score == expected_score
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["grid", "cross_val_score"])
 def test_searches_under_joblibs_dask_back_end_end(client, search):
     X, y = checkers(300)

@@ -128,6 +128,7 @@ def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, cl
     assert not list(store.glob(".*"))
 
 
+@pytest.mark.slow
 def test_a_cluster_that_closes_ends_a_score(client, tmp_path):
     X, y = slow_data(tmp_path)
     model = small_svc().fit(*checkers(1200))
@@ -175,6 +176,7 @@ def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_one_long_task_is_progress(lasting_client, tmp_path):
     X, y = checkers(300)
     X = da.from_array(X, chunks=(300, 2))
@@ -217,6 +219,7 @@ def test_without_workers_a_fit_waits_for_one_then_refuses(tmp_path):
     assert_same_model(small_svc().fit(X, y), model)
 
 
+@pytest.mark.slow
 def test_paused_workers_are_told(tmp_path):
     X, y = checkers(300)
     with start_cluster(1, 1, "400MiB") as cluster, Client(cluster, set_as_default=False) as client:
@@ -228,6 +231,7 @@ def test_paused_workers_are_told(tmp_path):
         small_svc(client=client).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_worker_killed_while_workers_import_is_no_error(seed, tmp_path):
     delay_s = np.random.default_rng(seed).uniform(0.0, 0.6)
@@ -284,6 +288,7 @@ def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client,
         small_svc(client=lasting_client, store=tmp_path / "m").fit(str(tmp_path / "X.zarr"), y)
 
 
+@pytest.mark.slow
 def test_tasks_of_a_blind_worker_that_joins_go_elsewhere(tmp_path):
     with start_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
         client.register_plugin(HidePath(tmp_path / "m", only=1))

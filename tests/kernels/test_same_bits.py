@@ -68,6 +68,7 @@ def output(code, cache):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_compiling_loading_and_their_order_leave_no_trace(tmp_path):
     compiled = output(SOLVE + PRINT, tmp_path / "a")

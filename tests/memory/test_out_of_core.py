@@ -143,6 +143,7 @@ def test_no_process_holds_a_quarter_of_X_in_predict_to_zarr(fitted, paths, clien
     assert (zarr.open_array(tmp_path / "out")[:] != zarr.open_array(y)[:]).mean() < 0.002
 
 
+@pytest.mark.slow
 @needs_proc
 def test_no_process_holds_a_quarter_of_X_for_its_neighbors(paths, client, tmp_path):
     X, y, nbytes = paths
@@ -154,6 +155,7 @@ def test_no_process_holds_a_quarter_of_X_for_its_neighbors(paths, client, tmp_pa
     np.testing.assert_array_equal(found, zarr.open_array(y)[:: CHUNK_ROWS * 2 + 77])
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize(
     ("estimator", "every"),
@@ -175,6 +177,7 @@ def test_no_process_holds_a_quarter_of_X_in_other_cuts(
     assert (estimator.predict(rows) != zarr.open_array(y)[:CHUNK_ROWS]).mean() < 0.01
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize("model", SAMPLES, ids=["balls", "neighbors"])
 def test_no_process_holds_a_quarter_of_X_for_a_sample(model, paths, fresh_client, tmp_path):

@@ -57,7 +57,9 @@ def test_weighted_grid_equals_the_oracle():
     assert model.report.validation_error != pytest.approx(plain.report.validation_error, rel=1e-3)
 
 
-@pytest.mark.parametrize(("n_classes", "seed"), [(3, 2), (4, 0)])
+@pytest.mark.parametrize(
+    ("n_classes", "seed"), [(3, 2), pytest.param(4, 0, marks=pytest.mark.slow)]
+)
 def test_multiclass_grid_equals_the_oracle(n_classes, seed):
     X, codes = class_cell(n_classes, seed, m=60)
     check_grid(X, codes, None, (0.05, 0.4), (0.3, 3.0))

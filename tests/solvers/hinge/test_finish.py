@@ -131,7 +131,9 @@ def allowance(codes, C, tol):
     return np.mean([np.sqrt(2 * tol * C * (folds != fold).sum()) for fold in range(3)])
 
 
-@pytest.mark.parametrize("tol", TOLS)
+@pytest.mark.parametrize(
+    "tol", [TOLS[0], *(pytest.param(tol, marks=pytest.mark.slow) for tol in TOLS[1:])]
+)
 @pytest.mark.parametrize(
     ("candidates", "search"), [(GRID, "refine"), (GRID, "full"), (WIDE, "refine")], ids=repr
 )
