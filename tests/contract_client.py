@@ -3,7 +3,7 @@
 import dask
 import dask.array as da
 import pytest
-from small import LEAF_ROWS, set_sizes, small, tiny_tasks
+from small import small, small_leaves, tiny_tasks
 from support import checkers
 from writes import KillsAt
 
@@ -13,6 +13,6 @@ def run(name, store, at):
     X, y = checkers(600, n_classes=3)
     rows = da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100)
     KillsAt(store, f"{store}.log", at).setup()
-    set_sizes(pytest.MonkeyPatch(), LEAF_ROWS)
+    small_leaves(pytest.MonkeyPatch())
     with tiny_tasks(), dask.config.set(scheduler="threads", num_workers=2):
         small(name, store=store).fit(*rows)

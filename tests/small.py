@@ -119,10 +119,6 @@ TINY = {
 }
 
 
-# Rows of the leaves that searches look at: part of what a model is, so that all fits have it.
-LEAF_ROWS = {"daskls.estimators.base.SEARCH_CELL_ROWS": 100}
-
-
 @contextmanager
 def tiny_tasks(**sizes):
     """Let few rows be many tasks, as many rows are; sizes only, in this process and its threads.
@@ -145,6 +141,42 @@ def set_sizes(patch, sizes):
         if name.endswith("rows.BLOCK_NBYTES"):
             # The default of open_blocks was bound when the module was read.
             patch.setattr(rows.open_blocks, "__defaults__", (value,))
+
+
+def small_sample(patch, n_rows):
+    """Let space be cut by a sample of so many rows, or few a leaf, as of many rows it is."""
+    set_sizes(
+        patch,
+        {"daskls.plan.bundles.MIN_SAMPLE": n_rows, "daskls.plan.bundles.SAMPLED_PER_LEAF": 16},
+    )
+
+
+def small_leaves(patch, n_rows=100):
+    """Let searches look at leaves of so few rows: part of what a model is."""
+    set_sizes(patch, {"daskls.estimators.base.SEARCH_CELL_ROWS": n_rows})
+
+
+# Where work is cut into tiles, rounds or samples of pairs: of any size, with the same result.
+TILES = {
+    "WAITING_PAIRS": "daskls.methods.sampling.balls",
+    "MARKED_PAIRS": "daskls.neighbors.balls",
+    "TILE_BALLS": "daskls.neighbors.balls",
+    "TILE_QUERIES": "daskls.neighbors.search",
+    "TILE_COLUMNS": "daskls.kernels.gram",
+    "FIRST_ROUND": "daskls.partition.cover",
+    "MAX_ROUND": "daskls.partition.cover",
+}
+
+
+def tiny_tiles(patch, **sizes):
+    """Cut what so many rows fill but once into tiles of other sizes, each given by its name."""
+    set_sizes(patch, {f"{TILES[name]}.{name}": size for name, size in sizes.items()})
+
+
+def few_steps(patch, n_steps):
+    """Let large solves end after so few steps, however many rows they have."""
+    large = "daskls.solvers.hinge.large"
+    set_sizes(patch, {f"{large}.MAX_STEPS": n_steps, f"{large}.STEPS_PER_ROW": 0})
 
 
 @contextmanager

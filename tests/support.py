@@ -21,6 +21,7 @@ import zarr
 from distributed import LocalCluster, WorkerPlugin
 
 from daskls import VoronoiSVC
+from daskls.estimators import base
 from daskls.methods import average, predict
 from daskls.partition.stored import model_partition
 from daskls.store.groups import describe_group
@@ -468,9 +469,9 @@ def peak():
     return os.getpid(), memory_nbytes("VmHWM")
 
 
-def tiny_blocks(patch, **slabs):
-    """Answer queries in the smallest blocks and tiles that there may be, and in slabs as given."""
-    for module in (average, predict):
-        patch.setattr(module, "SUPER_NBYTES", 1)
+def tiny_blocks(patch, nbytes=1, **slabs):
+    """Answer queries in blocks of few bytes, the smallest there may be, and in slabs as given."""
+    for module in (average, predict, base):
+        patch.setattr(module, "SUPER_NBYTES", nbytes)
     for name, value in slabs.items():
         patch.setattr(average, name, value)

@@ -17,16 +17,17 @@ import pytest
 from sklearn.base import clone
 from small import (
     ENTRIES,
-    LEAF_ROWS,
     assert_same_bits,
     bits_of,
     connected,
     queries,
-    set_sizes,
     small,
     task_memory,
     tiny_tasks,
     ways,
+)
+from small import (
+    small_leaves as few_rows_a_leaf,
 )
 from support import checkers, path_of, tiny_blocks
 from writes import KillsAt, StopError, StopsEverywhere, Writes, read_written
@@ -62,7 +63,7 @@ def listing(folder):
 def small_leaves():
     """Let searches look at several leaves of so few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        set_sizes(patch, LEAF_ROWS)
+        few_rows_a_leaf(patch)
         yield
 
 
@@ -116,6 +117,12 @@ class TestMethod:
             with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
                 found = small(name, **way).fit(*rows_of(chunks=chunks))
             assert_same_bits(expected, found)
+
+    def test_memory_and_slots_leave_no_trace(self, name, reference):
+        expected = reference(name)
+        for nbytes, n_slots in [(48 << 20, 7), (4 << 30, 1)]:
+            with task_memory(nbytes, n_slots), tiny_tasks(N_BUNDLES=n_slots):
+                assert_same_bits(expected, small(name).fit(*rows_of()))
 
     def test_workers_leave_no_trace(self, name, two_workers, reference):
         expected = reference(name)

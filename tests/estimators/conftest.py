@@ -2,8 +2,7 @@
 
 import pytest
 from distributed import Client
-
-from daskls.run import rows
+from small import set_sizes
 
 
 @pytest.fixture
@@ -17,8 +16,6 @@ def set_block_nbytes(monkeypatch):
     """Return a function that sets the size up to which blocks are merged."""
 
     def set_nbytes(nbytes):
-        monkeypatch.setattr(rows, "BLOCK_NBYTES", nbytes)
-        # The default of open_blocks was bound when the module was read.
-        monkeypatch.setattr(rows.open_blocks, "__defaults__", (nbytes,))
+        set_sizes(monkeypatch, {"daskls.run.rows.BLOCK_NBYTES": nbytes})
 
     return set_nbytes

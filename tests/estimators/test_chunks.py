@@ -5,31 +5,22 @@ import naive
 import numpy as np
 import pytest
 from cells import fit_cell
-from distributed import Client
+from small import task_memory
 from support import (
     MIB,
     SlowModel,
-    assert_same_model,
     checkers,
-    model_bits,
-    n_bundles,
     path_of,
-    tiny_blocks,
 )
 
-import daskls
 from daskls import (
     DataError,
     MemoryPlanError,
     ParameterError,
     RandomChunkSVC,
-    StoreError,
-    VoronoiSVC,
 )
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.plan import Resources, bundles
 from daskls.records import CellReport, SolverSpec
-from daskls.run import begin
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -113,58 +104,6 @@ def test_chunks_are_full_and_hold_every_row(size, n_chunks):
     assert rows.max() - rows.min() <= 1
 
 
-def test_chunks_and_workers_leave_no_trace(two_workers, one_worker, set_block_nbytes, monkeypatch):
-    X, y = checkers(N, n_classes=3)
-    set_block_nbytes(1)
-    bits, grouped = None, set()
-    wheres = [("threads", (N,)), ("threads", (90,) * 10), (one_worker, (1, 299, 600))]
-    for where, chunks in [*wheres, (two_workers, (450, 450))]:
-        client = None if where == "threads" else Client(where, set_as_default=False)
-        if len(chunks) == 10:
-            monkeypatch.setattr(begin, "find_resources", lambda client: Resources(7, 64 * MIB))
-        # Few chunks share a bundle as many would, in some of the runs.
-        monkeypatch.setattr(bundles, "MIN_BUNDLE_COST", 0.0)
-        monkeypatch.setattr(bundles, "N_BUNDLES", len(chunks))
-        rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-        model = small_chunks(client=client).fit(*rows)
-        monkeypatch.undo()
-        set_block_nbytes(1)
-        found = model_bits(model)
-        found["scores"] = model.decision_function(QUERIES).tobytes()
-        bits = bits or found
-        assert_same_model(bits, found)
-        grouped.add(n_bundles(model))
-        if client is not None:
-            client.close()
-    assert len(grouped) > 1
-    assert model_bits(small_chunks(random_state=1).fit(X, y)) != bits
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_prediction_chunks_leave_no_trace(n_classes, monkeypatch):
-    X, y = checkers(N, n_classes=n_classes)
-    model = small_chunks().fit(X, y)
-    whole = model.decision_function(QUERIES)
-    tiny_blocks(monkeypatch, SLAB_ROWS=37)
-    for chunks in [(300,), (1, 298, 1), (50,) * 6]:
-        lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
-        assert lazy.chunks[0] == chunks
-        assert lazy.compute().tobytes() == whole.tobytes()
-
-
-def test_a_finished_store_opens_and_another_fit_is_refused(tmp_path):
-    X, y = checkers(N)
-    model = small_chunks(store=tmp_path / "m").fit(X, y)
-    loaded = daskls.load(tmp_path / "m")
-    assert isinstance(loaded, RandomChunkSVC)
-    assert loaded.chunk_size == 200
-    assert loaded.decision_function(QUERIES).tobytes() == model.decision_function(QUERIES).tobytes()
-    with pytest.raises(StoreError, match="cell_size was 200, is 100"):
-        small_chunks(chunk_size=100, store=tmp_path / "m").fit(X, y)
-    with pytest.raises(StoreError, match="belongs to another fit"):
-        VoronoiSVC(200, C=10.0, gamma=20.0, cv=2, random_state=0, store=tmp_path / "m").fit(X, y)
-
-
 def test_weights_drop_rows_and_scale_costs():
     X, y = checkers(N)
     weights = np.ones(N)
@@ -179,10 +118,10 @@ def test_weights_drop_rows_and_scale_costs():
     )
 
 
-def test_a_chunk_that_fits_no_worker_is_refused(monkeypatch):
+def test_a_chunk_that_fits_no_worker_is_refused():
     X, y = checkers(N)
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 1 * MIB))
-    with pytest.raises(MemoryPlanError, match=r"A chunk of 900 rows .* lower chunk_size to about"):
+    refused = r"A chunk of 900 rows .* lower chunk_size to about"
+    with task_memory(MIB), pytest.raises(MemoryPlanError, match=refused):
         small_chunks(chunk_size=900).fit(X, y)
     with pytest.raises(ValueError, match="chunk_size"):
         small_chunks(chunk_size=1).fit(X, y)

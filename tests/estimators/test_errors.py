@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import zarr
+from small import task_memory, tiny_tasks
 from support import MIB, Calls, checkers, edit_attributes, small_svc
 
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
 from daskls.datasets import convert
 from daskls.methods.cells import train
-from daskls.plan import Resources
-from daskls.run import begin
 from daskls.store import models as bundle_store
 
 N = 300
@@ -373,19 +372,18 @@ def test_predict_before_fit():
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_before_training(nbytes, message, monkeypatch):
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, nbytes))
     trained = Calls(monkeypatch, train, "fit_bundle")
-    with pytest.raises(MemoryPlanError, match=message):
+    with task_memory(nbytes), pytest.raises(MemoryPlanError, match=message):
         small_svc(cell_size=100 if nbytes > 10_000 else 2).fit(X, Y)
     assert len(trained) == 0
 
 
-def test_the_proposed_cell_size_fits(monkeypatch):
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, MIB // 16))
-    with pytest.raises(MemoryPlanError) as caught:
-        small_svc().fit(X, Y)
-    cell_size = int(str(caught.value).split("cell_size to about ")[1].split(",")[0])
-    assert small_svc(cell_size=cell_size).fit(X, Y).n_cells_ > 3
+def test_the_proposed_cell_size_fits():
+    with task_memory(MIB // 16):
+        with pytest.raises(MemoryPlanError) as caught:
+            small_svc().fit(X, Y)
+        cell_size = int(str(caught.value).split("cell_size to about ")[1].split(",")[0])
+        assert small_svc(cell_size=cell_size).fit(X, Y).n_cells_ > 3
 
 
 # Stores
@@ -594,13 +592,12 @@ def test_model_replaced_under_a_lazy_prediction(tmp_path):
         lazy.compute()
 
 
-def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path, monkeypatch):
+def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path):
     path = tmp_path / "m"
     first = small_svc(store=path).fit(X, Y)
     before = first.decision_function(X)
     shutil.rmtree(path)
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 10**9))
-    monkeypatch.setattr("daskls.plan.bundles.N_BUNDLES", 1)
-    second = small_svc(store=path).fit(X, Y)
+    with tiny_tasks(N_BUNDLES=1), task_memory(10**9):
+        second = small_svc(store=path).fit(*(chunked(a, N) for a in (X, Y)))
     assert len(bundle_store.finished_bundles(path)) == 1
     np.testing.assert_array_equal(second.decision_function(X), before)

@@ -1,21 +1,15 @@
 """FalkSVC from end to end: the papers' equations, one model whatever runs it, selection, errors."""
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
-from falks import SlowFalk, assert_same_falk, falk_bits, nearest_rows, small_falk
+from falks import SlowFalk, nearest_rows, small_falk
 from sklearn.svm import SVC
+from small import small_leaves, task_memory
 from support import checkers
 
-import daskls
-from daskls import FalkSVC, MemoryPlanError, ParameterError, StoreError
-from daskls.methods.neighborhoods import fit as fit_neighbors
-from daskls.methods.neighborhoods import train as neighborhoods
+from daskls import FalkSVC, MemoryPlanError, ParameterError
 from daskls.methods.scores import model_scores
-from daskls.plan import Resources, bundles
-from daskls.run import begin, gather
+from daskls.run import gather
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 
@@ -94,52 +88,12 @@ def test_weights_are_as_repeated_rows_of_one_neighborhood():
 
 # One seed, one model
 
-CHUNKINGS = ((N,), (400, 1, 499), (90,) * 10)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {},
-        {"selection": "local", "C": [1, 10], "gamma": None},
-        {"selection": "grid", "C": [1, 10], "cv": 2},
-        {"kernel": "poly", "gamma": 1.0, "assign": "center"},
-    ],
-)
-def test_chunks_workers_and_bundles_leave_no_trace(
-    params, one_worker, two_workers, set_block_nbytes, monkeypatch
-):
-    X, y = checkers(N)
-    set_block_nbytes(1)
-    # So small that the rows lie in several leaves, which the runs gather in other groups.
-    monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", 100)
-    monkeypatch.setattr(gather, "N_GATHERS", 2)
-    bits, n_bundles, n_gathers = None, set(), set()
-    places = ("threads", one_worker, two_workers)
-    for where, chunks, rows in zip(places, CHUNKINGS, (1 << 25, 1 << 12, 1), strict=True):
-        monkeypatch.setattr(gather, "BUNDLE_NBYTES", rows)
-        monkeypatch.setattr(bundles, "MIN_BUNDLE_COST", rows)
-        client = None if where == "threads" else Client(where, set_as_default=False)
-        data = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-        model = small_falk(client=client, **params).fit(*data)
-        found = {**falk_bits(model), "scores": model.decision_function(QUERIES).tobytes()}
-        bits = bits or found
-        assert_same_falk(bits, found)
-        n_bundles.add(len(list((model._reader.path / "bundles").iterdir())))
-        # Models that answer by centers keep no rows.
-        if params.get("assign") != "center":
-            n_gathers.add(len(list((model._reader.path / "rows").iterdir())))
-        if client is not None:
-            client.close()
-    assert len(n_bundles) > 1, "all runs grouped the centers alike"
-    assert len(n_gathers) != 1, "all runs grouped the leaves alike"
-
 
 @pytest.mark.parametrize("leaf_rows", [2000, 100, 20])
 def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch):
     X, y = checkers(N)
     reference = small_falk().fit(X, y)
-    monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", leaf_rows)
+    small_leaves(monkeypatch, leaf_rows)
     model = small_falk().fit(X, y)
     assert set(model._reader.centers[1]) == set(reference._reader.centers[1])
     np.testing.assert_array_equal(
@@ -147,59 +101,7 @@ def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch
     )
 
 
-def test_answers_in_kind_and_after_loading(tmp_path):
-    X, y = checkers(N, dtype="f4")
-    model = small_falk(store=tmp_path / "m").fit(X, y)
-    scores = model.decision_function(QUERIES)
-    lazy = model.decision_function(da.from_array(QUERIES, chunks=(77, 2)))
-    assert isinstance(lazy, da.Array)
-    np.testing.assert_array_equal(lazy.compute(), scores)
-    model.save(tmp_path / "copy")
-    loaded = daskls.load(tmp_path / "copy")
-    np.testing.assert_array_equal(loaded.decision_function(QUERIES), scores)
-    assert loaded.get_params()["n_neighbors"] == 60
-
-
 # Stops and restarts
-
-
-class StopError(Exception):
-    """What stops a fit."""
-
-
-def test_a_stopped_fit_goes_on(tmp_path, monkeypatch):
-    X, y = checkers(N)
-    reference = falk_bits(small_falk(store=tmp_path / "a").fit(X, y))
-    monkeypatch.setattr(fit_neighbors, "bundle_cost", lambda cost: 0.0)
-    train, calls = neighborhoods.write_bundle, []
-
-    def stopping(*args):
-        calls.append(args[1])
-        if len(calls) == 4:
-            raise StopError
-        return train(*args)
-
-    monkeypatch.setattr(neighborhoods, "write_bundle", stopping)
-    with pytest.raises(StopError), dask.config.set(scheduler="sync"):
-        small_falk(store=tmp_path / "b").fit(X, y)
-    with pytest.raises(StoreError, match="not finished"):
-        daskls.load(tmp_path / "b")
-    written = {path.name for path in (tmp_path / "b" / "bundles").iterdir() if path.name[0] != "."}
-    assert len(written) == 3
-    # Neither the rows nor the centers are worked out again.
-    monkeypatch.setattr(neighborhoods, "write_bundle", train)
-    for owner, name in ((fit_neighbors, "gather_rows"), (fit_neighbors, "regroup_all")):
-        monkeypatch.setattr(owner, name, None)
-    model = small_falk(store=tmp_path / "b").fit(X, y)
-    assert_same_falk(reference, model)
-    assert not list((tmp_path / "b").glob("**/.*"))
-
-
-def test_a_store_of_other_parameters_is_refused(tmp_path):
-    X, y = checkers(N)
-    small_falk(store=tmp_path / "m").fit(X, y)
-    with pytest.raises(StoreError, match="n_neighbors"):
-        small_falk(50, store=tmp_path / "m").fit(X, y)
 
 
 # Selection
@@ -268,19 +170,12 @@ def test_parameters_out_of_range_are_one_error(params, message):
         small_falk(**params).fit(X, y)
 
 
-def test_nan_names_its_row():
-    X, y = checkers(100)
-    X[41, 1] = np.nan
-    with pytest.raises(daskls.DataError, match="row 41"):
-        small_falk().fit(X, y)
-
-
-def test_a_neighborhood_that_fits_no_worker_is_refused_before_training(monkeypatch):
+def test_a_neighborhood_that_fits_no_worker_is_refused_before_training():
     X, y = checkers(5000)
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 40 << 20))
-    with pytest.raises(MemoryPlanError, match=r"lower n_neighbors to about \d+"):
-        small_falk(5000).fit(X, y)
-    small_falk(100).fit(X, y)
+    with task_memory(40 << 20):
+        with pytest.raises(MemoryPlanError, match=r"lower n_neighbors to about \d+"):
+            small_falk(5000).fit(X, y)
+        small_falk(100).fit(X, y)
 
 
 def test_equal_rows_and_few_rows():

@@ -1,15 +1,12 @@
 """The lazy methods from end to end: scikit-learn's k nearest neighbors, and its SVC around each."""
 
-import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
-from falks import assert_same_falk, falk_bits, nearest_rows
+from falks import nearest_rows
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from support import checkers
 
-import daskls
 from daskls import KNNSVC, KernelKNNClassifier, ParameterError
 
 N = 700
@@ -92,25 +89,6 @@ def test_all_rows_as_neighbors_are_the_usual_svm():
     model = KNNSVC(10_000, C=10.0, gamma=5.0, tol=1e-7).fit(X, y)
     svm = SVC(C=10.0, gamma=5.0, tol=1e-7, decision_function_shape="ovr").fit(X, y)
     assert (model.predict(QUERIES) == svm.predict(QUERIES)).mean() > 0.99
-
-
-@pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier])
-def test_chunks_and_workers_leave_no_trace(method, two_workers, set_block_nbytes, tmp_path):
-    X, y = checkers(N)
-    set_block_nbytes(1)
-    bits = None
-    with Client(two_workers, set_as_default=False) as client:
-        for chunks, where in (((N,), None), ((300, 1, 399), client), ((70,) * 10, client)):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-            model = method(30, random_state=0, client=where).fit(*rows)
-            found = {**falk_bits(model), "scores": model.decision_function(QUERIES).tobytes()}
-            lazy = model.decision_function(da.from_array(QUERIES, chunks=(40, 2)))
-            assert lazy.compute().tobytes() == found["scores"]
-            bits = bits or found
-            assert_same_falk(bits, found)
-    model.save(tmp_path / "m")
-    again = daskls.load(tmp_path / "m").decision_function(QUERIES)
-    assert again.tobytes() == bits["scores"]
 
 
 @pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier])

@@ -6,24 +6,21 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
 from landmarks import (
-    assert_same_landmarks,
     joint_kernel,
     joint_objective,
-    landmark_bits,
     nearest_clusters,
     project,
     small_landmarks,
     svc_objective,
 )
 from sklearn.svm import SVC
-from support import MIB, checkers, tiny_blocks
+from small import assert_same_bits, task_memory
+from support import MIB, checkers
 from threadpoolctl import threadpool_limits
+from writes import StopError, Writes
 
-import daskls
 from daskls import (
-    DataError,
     GridEdgeWarning,
     LandmarkSVC,
     MemoryPlanError,
@@ -32,10 +29,8 @@ from daskls import (
     StoreError,
 )
 from daskls.methods.landmarks import fit as fit_joint
-from daskls.methods.landmarks import solve as joint
 from daskls.methods.landmarks.model import read_linear_model
-from daskls.plan import Resources, plan_sample
-from daskls.run import begin
+from daskls.plan import plan_sample
 from daskls.run.gather import folds_of
 
 N = 700
@@ -150,33 +145,6 @@ def test_a_given_cost_is_not_chosen():
     assert np.isnan(model.fit_report_.validation_error).all()
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_chunks_and_workers_leave_no_trace(
-    n_classes, one_worker, two_workers, set_block_nbytes, monkeypatch
-):
-    X, y = checkers(N, n_classes=n_classes)
-    set_block_nbytes(1)
-    bits = None
-    wheres = [("threads", (N,)), ("threads", (70,) * 10), (one_worker, (1, 299, 400))]
-    for where, chunks in [*wheres, (two_workers, (350, 350))]:
-        client = None if where == "threads" else Client(where, set_as_default=False)
-        if len(chunks) == 10:
-            monkeypatch.setattr(begin, "find_resources", lambda client: Resources(7, 64 * MIB))
-        rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-        model = small_landmarks(C=[0.1, 10.0], cv=3, client=client).fit(*rows)
-        monkeypatch.undo()
-        set_block_nbytes(1)
-        found = landmark_bits(model)
-        found["scores"] = model.decision_function(QUERIES).tobytes()
-        found["errors"] = model.selected_["errors"]
-        bits = bits or found
-        assert_same_landmarks(bits, found)
-        if client is not None:
-            client.close()
-    other = small_landmarks(C=[0.1, 10.0], cv=3, random_state=1).fit(X, y)
-    assert landmark_bits(other)["landmarks"] != bits["landmarks"]
-
-
 def test_threads_leave_no_trace():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((9000, 60))
@@ -185,81 +153,23 @@ def test_threads_leave_no_trace():
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
             models.append(small_landmarks(landmarks="pca", C=0.1).fit(X, y))
-    assert_same_landmarks(*models)
+    assert_same_bits(*models)
 
 
-@pytest.mark.parametrize(("n_classes", "projection"), [(2, "linear"), (3, "rbf")])
-def test_prediction_chunks_leave_no_trace(n_classes, projection, monkeypatch):
-    X, y = checkers(N, n_classes=n_classes)
-    model = small_landmarks(projection=projection).fit(X, y)
-    whole = model.decision_function(QUERIES)
-    tiny_blocks(monkeypatch)
-    for chunks in [(300,), (1, 298, 1), (50,) * 6]:
-        lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
-        assert lazy.chunks[0] == chunks
-        assert lazy.compute().tobytes() == whole.tobytes()
-    one_by_one = np.concatenate([model.decision_function(q[None]) for q in QUERIES[:50]])
-    assert one_by_one.tobytes() == whole[:50].tobytes()
-
-
-class StopError(Exception):
-    """Stands for a kill."""
-
-
-@pytest.mark.parametrize("phase", ["select", "train"])
-def test_a_stopped_fit_goes_on(phase, tmp_path, monkeypatch):
+def test_a_damaged_file_of_a_round_is_named_and_done_again(tmp_path, caplog):
     X, y = checkers(N)
-    params = {"C": [0.1, 10.0], "cv": 3}
-    reference = landmark_bits(small_landmarks(**params).fit(X, y))
-    solve, written = joint.solve_cell, []
 
-    def stopping(*args):
-        problems = args[5]
-        if (problems[0, 2] >= 0) == (phase == "select") and len(written) == 8:
+    def stop(name):
+        if name.startswith("index"):
             raise StopError
-        if (problems[0, 2] >= 0) == (phase == "select"):
-            written.append(1)
-        return solve(*args)
 
-    monkeypatch.setattr(joint, "solve_cell", stopping)
-    with pytest.raises(StopError):
-        small_landmarks(**params, store=tmp_path / "m").fit(X, y)
-    files = set((tmp_path / "m" / "joint").rglob("*.stats"))
-    assert any(phase in str(file) for file in files)
-    times = {file: file.stat().st_mtime_ns for file in files}
-    seen = {}
-
-    def counting(*args):
-        seen.update({file: file.stat().st_mtime_ns for file in files if file.exists()})
-        return solve(*args)
-
-    monkeypatch.setattr(joint, "solve_cell", counting)
-    # Nor are the clusters and landmarks found again.
-    for name in ("find_points", "find_components", "draw_landmarks"):
-        monkeypatch.setattr(fit_joint, name, None)
-    model = small_landmarks(**params, store=tmp_path / "m").fit(X, y)
-    # What was solved was not solved again, and nothing of it is left in the finished model.
-    assert seen == times
-    assert not (tmp_path / "m" / "joint").exists()
-    assert_same_landmarks(reference, model)
-
-
-def test_a_damaged_file_of_a_round_is_named_and_done_again(tmp_path, monkeypatch, caplog):
-    X, y = checkers(N)
-    train = fit_joint._read_solution
-
-    def stop(*_):
-        raise StopError
-
-    monkeypatch.setattr(fit_joint, "_read_solution", stop)
-    with pytest.raises(StopError):
+    with Writes(tmp_path / "m", stop), pytest.raises(StopError):
         small_landmarks(store=tmp_path / "m").fit(X, y)
-    monkeypatch.setattr(fit_joint, "_read_solution", train)
     last = sorted((tmp_path / "m" / "joint").rglob("*.stats"))[-1]
     last.write_bytes(last.read_bytes()[:100])
     model = small_landmarks(store=tmp_path / "m").fit(X, y)
     assert str(last) in caplog.text
-    assert_same_landmarks(small_landmarks().fit(X, y), model)
+    assert_same_bits(small_landmarks().fit(X, y), model)
 
 
 def test_rounds_that_nothing_returns_to_are_dropped(monkeypatch):
@@ -321,18 +231,6 @@ def test_what_was_not_solved_is_said():
     report = model.fit_report_
     assert 0 < report.n_at_limit[0] <= report.n_trained[0] == 2 * 3 + 1
     assert np.isfinite(model.decision_function(X)).all()
-
-
-def test_saved_models_open(tmp_path):
-    X, y = checkers(N)
-    model = small_landmarks(projection="rbf").fit(X, y)
-    model.save(tmp_path / "m")
-    loaded = daskls.load(tmp_path / "m")
-    assert isinstance(loaded, LandmarkSVC)
-    assert loaded.decision_function(QUERIES).tobytes() == model.decision_function(QUERIES).tobytes()
-    small_landmarks(store=tmp_path / "s").fit(X, y)
-    with pytest.raises(StoreError, match="n_landmarks was 4, is 3"):
-        small_landmarks(n_landmarks=3, store=tmp_path / "s").fit(X, y)
 
 
 def test_the_model_is_as_small_as_the_table_says():
@@ -432,24 +330,16 @@ def test_parameters_that_do_not_go_together():
         small_landmarks(0).fit(X, y)
 
 
-def test_bad_values_are_named_by_row():
+def test_a_cell_that_fits_no_worker_is_refused(tmp_path):
     X, y = checkers(N)
-    X[123, 1] = np.nan
-    with pytest.raises(DataError, match="123"):
-        small_landmarks().fit(X, y)
-    with pytest.raises(DataError, match="one class"):
-        small_landmarks().fit(checkers(N)[0], np.zeros(N))
-
-
-def test_a_cell_that_fits_no_worker_is_refused(monkeypatch):
-    X, y = checkers(N)
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 100_000))
-    with pytest.raises(MemoryPlanError, match=r"700 rows expected.* raise n_cells"):
+    refused = r"700 rows expected.* raise n_cells"
+    with task_memory(100_000), pytest.raises(MemoryPlanError, match=refused):
         small_landmarks(1).fit(X, y)
     # A cluster turns out larger than the mean: found before training.
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, 6 * MIB))
-    monkeypatch.setattr(fit_joint, "_solve", None)
     X = np.concatenate([np.zeros((40_000, 2)), X])
     y = np.concatenate([np.zeros(40_000, int), y])
-    with pytest.raises(MemoryPlanError, match=r"rows found.* raise n_cells"):
-        small_landmarks(700).fit(da.from_array(X, chunks=(2000, 2)), da.from_array(y, chunks=2000))
+    rows = da.from_array(X, chunks=(2000, 2)), da.from_array(y, chunks=2000)
+    refused = r"rows found.* raise n_cells"
+    with task_memory(6 * MIB), pytest.raises(MemoryPlanError, match=refused):
+        small_landmarks(700, store=tmp_path / "m").fit(*rows)
+    assert not (tmp_path / "m" / "joint").exists()

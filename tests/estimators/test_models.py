@@ -16,13 +16,11 @@ import numpy as np
 import pytest
 from distributed import Client
 from sklearn.base import clone
-from support import Calls, assert_same_model, checkers, model_bits, path_of, small_svc
+from support import assert_same_model, checkers, model_bits, path_of, small_svc
 
 import daskls
 from daskls import StoreError
 from daskls.estimators import store as estimator_store
-from daskls.methods.cells import train
-from daskls.run import begin
 
 N = 500
 X, Y = checkers(N)
@@ -225,19 +223,6 @@ def test_loading_runs_no_pickle(tmp_path, monkeypatch):
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
     assert daskls.load(tmp_path / "m").predict(X).shape == (N,)
-
-
-def test_fit_on_a_complete_store_trains_nothing(tmp_path, monkeypatch):
-    first = small_svc(store=tmp_path / "m").fit(X, Y)
-    bits = model_bits(first)
-    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "m").rglob("*")}
-    trained = Calls(monkeypatch, train, "fit_bundle")
-    regrouped = Calls(monkeypatch, begin, "regroup_rows")
-    again = small_svc(store=tmp_path / "m").fit(X, Y)
-    assert (len(trained), len(regrouped)) == (0, 0)
-    assert_same_model(bits, again)
-    files = {p: s for p, s in stamps.items() if p.is_file()}
-    assert {p: p.stat().st_mtime_ns for p in files} == files
 
 
 def test_an_open_seed_is_the_stores_own(tmp_path):

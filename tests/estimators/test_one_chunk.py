@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import zarr
 from distributed import Client
-from support import MIB, assert_same_model, checkers, small_svc, start_cluster
+from small import set_sizes
+from support import MIB, assert_same_model, checkers, small_svc, start_cluster, tiny_blocks
 from zarr.storage import _local
 
 from daskls import MemoryPlanError, RandomChunkSVC
-from daskls.estimators import base
-from daskls.methods import predict
 from daskls.run import rows
 
 N = 600
@@ -26,9 +25,8 @@ PLAIN = {"compressors": None}
 def small_blocks(set_block_nbytes, monkeypatch):
     """Make blocks of 50 rows, of chunks of more than 100."""
     set_block_nbytes(50 * 16)
-    monkeypatch.setattr(rows, "LARGE_NBYTES", 100 * 16)
-    for module in (predict, base):
-        monkeypatch.setattr(module, "SUPER_NBYTES", 50 * 16)
+    set_sizes(monkeypatch, {"daskls.run.rows.LARGE_NBYTES": 100 * 16})
+    tiny_blocks(monkeypatch, 50 * 16)
 
 
 def write(path, values=X, **options):

@@ -43,7 +43,7 @@ def test_building_a_prediction_computes_nothing(model, tmp_path):
 
 
 def test_a_slice_computes_one_super_block(model, monkeypatch):
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 100 * 16)
+    tiny_blocks(monkeypatch, 100 * 16)
     calls = Calls(monkeypatch, predict, "predict_block", lambda X, *args, **kwargs: len(X))
     lazy = model.predict(da.from_array(QUERIES, chunks=(50, 2)))
     assert lazy.chunks == ((50,) * 10,)
@@ -58,7 +58,7 @@ def test_a_slice_computes_one_super_block(model, monkeypatch):
 
 @pytest.mark.parametrize("chunks", [(500,), (1, 2, 497), (60, 1, 1, 0, 238, 200)])
 def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 70 * 16)
+    tiny_blocks(monkeypatch, 70 * 16)
     rows = da.from_array(QUERIES, chunks=(chunks, 1))
     for answer, dtype, columns in [
         (model.predict, "U5", ()),
@@ -114,7 +114,7 @@ def test_bad_row_with_a_client(model, client):
 
 @pytest.mark.parametrize("kind", ["Dask", "Zarr", "path", "NumPy"])
 def test_predict_to_zarr_equals_predict(model, many, kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 120 * 16)
+    tiny_blocks(monkeypatch, 120 * 16)
     array = zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(60, 2))
     rows = {
         "Dask": da.from_array(QUERIES, chunks=((7, 200, 293), 2)),
@@ -149,7 +149,7 @@ def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_p
 
 def test_tiny_chunks_are_merged(many, monkeypatch, tmp_path):
     model = many
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 250 * 16)
+    tiny_blocks(monkeypatch, 250 * 16)
     rows = da.from_array(QUERIES, chunks=(1, 2))
     calls = Calls(monkeypatch, predict, "predict_block", lambda X, *args, **kwargs: len(X))
     lazy = model.predict(rows)

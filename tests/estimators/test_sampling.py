@@ -1,21 +1,24 @@
 """LocalSamplingSVC and NeighborSamplingSVC: the papers' steps, one model, resumed fits, errors."""
 
-from collections import defaultdict
-
 import dask
-import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
 from samplings import (
     SlowSampling,
-    assert_same_sampling,
-    sampling_bits,
     small_local,
     small_near,
 )
 from sklearn.svm import SVC
-from support import Calls, checkers, path_of, tiny_blocks
+from small import (
+    assert_same_bits,
+    bits_of,
+    few_steps,
+    small_leaves,
+    task_memory,
+    tiny_tasks,
+    tiny_tiles,
+)
+from support import Calls, checkers, path_of
 
 import daskls
 from daskls import (
@@ -26,16 +29,12 @@ from daskls import (
     NonConvergenceWarning,
     ParameterError,
 )
-from daskls.kernels import gram
-from daskls.methods.sampling import balls, enrich, search
+from daskls.methods.sampling import balls
 from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import train as sampling
 from daskls.methods.sampling.search import stalls
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.plan import Resources
-from daskls.run import begin, gather
-from daskls.solvers.hinge import large
 from daskls.store.models import finished_bundles
 from daskls.store.parts import kind_path, read_part
 from daskls.store.reader import ModelReader
@@ -238,48 +237,6 @@ def test_rows_of_weight_0_are_as_if_they_were_not_there(make):
 
 # One seed, one model
 
-CHUNKINGS = ((N,), (400, 1, 1099), (100,) * 15)
-
-
-@pytest.mark.parametrize(
-    ("make", "params"),
-    [
-        (small_local, {}),
-        (small_local, {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5}),
-        (small_near, {}),
-    ],
-)
-def test_chunks_workers_and_memory_leave_no_trace(
-    make, params, one_worker, two_workers, set_block_nbytes, monkeypatch
-):
-    X, y = checkers(N)
-    set_block_nbytes(1)
-    monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", 100)
-    monkeypatch.setattr(search_radii, "MIN_BALLS", 1)
-    bits, groups = None, defaultdict(set)
-    run_each = search.run_each
-
-    def counted(task, items, *args):
-        groups[task.__name__].add(len(items))
-        run_each(task, items, *args)
-
-    monkeypatch.setattr(search, "run_each", counted)
-    places = ("threads", one_worker, two_workers)
-    tasks = (1, 3, 16)
-    for where, chunks, n_tasks in zip(places, CHUNKINGS, tasks, strict=True):
-        monkeypatch.setattr(search, "N_TASKS", n_tasks)
-        monkeypatch.setattr(gather, "BUNDLE_NBYTES", 1 << (25 - n_tasks))
-        client = None if where == "threads" else Client(where, set_as_default=False)
-        data = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-        model = make(client=client, **params).fit(*data)
-        found = {**sampling_bits(model), "scores": model.decision_function(QUERIES).tobytes()}
-        bits = bits or found
-        assert_same_sampling(bits, found)
-        if client is not None:
-            client.close()
-    for task in ("draw_rows", "draw_balls" if make is small_local else "search_support"):
-        assert len(groups[task]) > 1, f"all runs grouped the work of {task} alike"
-
 
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
 def test_leaves_leave_no_trace(make, monkeypatch):
@@ -287,29 +244,17 @@ def test_leaves_leave_no_trace(make, monkeypatch):
     X[200:300] = X[100]
     reference = make().fit(X, y)
     for leaf_rows in (30, 400):
-        monkeypatch.setattr("daskls.estimators.base.SEARCH_CELL_ROWS", leaf_rows)
+        small_leaves(monkeypatch, leaf_rows)
         model = make().fit(X, y)
-        a, b = (sampling_bits(m) for m in (reference, model))
-        assert [name for name in a if a[name] != b[name]] == ["fingerprint"]
+        a, b = (bits_of(m) for m in (reference, model))
+        assert [name for name in a if a[name] != b[name]] == []
 
 
 def test_the_cut_of_waiting_pairs_leaves_no_trace(monkeypatch):
     X, y = checkers(N)
     reference = small_local().fit(X, y)
-    monkeypatch.setattr(balls, "WAITING_PAIRS", 20)
-    monkeypatch.setattr("daskls.neighbors.balls.MARKED_PAIRS", 30)
-    assert_same_sampling(reference, small_local().fit(X, y))
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_prediction_chunks_leave_no_trace(make, monkeypatch):
-    X, y = checkers(N, n_classes=3)
-    model = make().fit(X, y)
-    whole = model.decision_function(QUERIES)
-    tiny_blocks(monkeypatch, SLAB_NBYTES=1, LEAST_SLAB_ROWS=7)
-    for chunks in [(300,), (1, 298, 1), (50,) * 6]:
-        lazy = model.decision_function(da.from_array(QUERIES, chunks=(chunks, 2)))
-        assert lazy.compute().tobytes() == whole.tobytes()
+    tiny_tiles(monkeypatch, WAITING_PAIRS=20, MARKED_PAIRS=30)
+    assert_same_bits(reference, small_local().fit(X, y))
 
 
 def test_a_product_in_several_columns_is_the_same_answer(monkeypatch):
@@ -317,7 +262,7 @@ def test_a_product_in_several_columns_is_the_same_answer(monkeypatch):
     model = small_local().fit(X, y)
     assert model.fit_report_.n_support[0] > 100
     whole = model.decision_function(QUERIES)
-    monkeypatch.setattr(gram, "TILE_COLUMNS", 60)
+    tiny_tiles(monkeypatch, TILE_COLUMNS=60)
     np.testing.assert_allclose(model.decision_function(QUERIES), whole, rtol=1e-10, atol=1e-10)
 
 
@@ -328,69 +273,6 @@ def test_another_seed_gives_another_sample(kept_parts):
 
 
 # What is kept, and what goes
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_a_saved_model_is_the_model(make, tmp_path):
-    X, y = checkers(N)
-    model = make(store=tmp_path / "store").fit(X, y)
-    assert sorted(p.name for p in (tmp_path / "store").iterdir()) == [
-        "bundles",
-        "index",
-        "zarr.json",
-    ]
-    assert len(list((tmp_path / "store" / "bundles").iterdir())) == 1
-    model.save(tmp_path / "model.zarr")
-    loaded = daskls.load(tmp_path / "model.zarr")
-    assert type(loaded) is type(model)
-    assert loaded.path_.tolist() == model.path_.tolist()
-    assert loaded.n_initial_support_ == model.n_initial_support_
-    assert loaded.n_cells_ == 1
-    np.testing.assert_array_equal(
-        loaded.decision_function(QUERIES), model.decision_function(QUERIES)
-    )
-    # A second fit on the store finds the model.
-    calls = make(store=tmp_path / "store").fit(X, y)
-    assert set(calls.stage_s_) == {"sample"}
-
-
-@pytest.mark.parametrize(
-    ("make", "where", "at", "name"),
-    [
-        (small_local, sampling, 2, "write_bundle"),
-        (small_local, balls, 3, "write_part"),
-        (small_near, sampling, 2, "write_bundle"),
-        (small_near, enrich, 3, "write_part"),
-    ],
-)
-def test_a_fit_that_was_stopped_goes_on(make, where, at, name, tmp_path, monkeypatch):
-    X, y = checkers(N)
-    reference = make().fit(X, y)
-    original, n_calls = getattr(where, name), []
-
-    def stopped(*args):
-        n_calls.append(1)
-        if len(n_calls) > at:
-            raise RuntimeError("stopped")
-        return original(*args)
-
-    with dask.config.set(scheduler="sync"):
-        with monkeypatch.context() as patch:
-            patch.setattr(where, name, stopped)
-            with pytest.raises(RuntimeError, match="stopped"):
-                make(store=tmp_path / "m").fit(X, y)
-        trained = {p.name for p in (tmp_path / "m" / "bundles").glob("0*")}
-        drawn = Calls(monkeypatch, search, "draw_rows")
-        subsamples = Calls(monkeypatch, search_radii, "fit_subsamples")
-        gathered = Calls(monkeypatch, gather, "gather_bundle")
-        large = Calls(monkeypatch, sampling, "fit_large")
-        model = make(store=tmp_path / "m").fit(X, y)
-    assert_same_sampling(reference, model)
-    assert (len(drawn), len(gathered)) == (0, 0)
-    if make is small_near or name == "write_bundle":
-        assert len(subsamples) == 0
-        assert len(large) == len(model.path_) - len(trained)
-        assert len(trained) >= 1
 
 
 def test_steps_are_seen_from_the_store():
@@ -556,7 +438,7 @@ def test_models_that_a_killed_fit_left_go(tmp_path, monkeypatch):
             with pytest.raises(RuntimeError, match="killed"):
                 make(store=store).fit(X, y)
         assert len(list((store / "bundles").iterdir())) > 1
-        assert_same_sampling(make().fit(X, y), make(store=store).fit(X, y))
+        assert_same_bits(make().fit(X, y), make(store=store).fit(X, y))
         assert len(list((store / "bundles").iterdir())) == 1
         assert not (store / "rows").exists()
 
@@ -606,31 +488,15 @@ def test_the_search_passes_over_balls_without_rows():
     assert path.radius_scale[1] > 0.25
 
 
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_nan_and_one_class_are_the_usual_errors(make):
-    X, y = checkers(300)
-    with pytest.raises(DataError, match="one class"):
-        make().fit(X, np.zeros(300, int))
-    X[41, 1] = np.nan
-    with pytest.raises(DataError, match="row 41"):
-        make().fit(X, y)
-
-
-def set_memory(monkeypatch, nbytes):
-    monkeypatch.setattr(begin, "find_resources", lambda client: Resources(1, nbytes))
-
-
 def test_subsamples_that_fit_no_worker_are_refused_before_training(monkeypatch):
     X, y = checkers(60_000)
-    set_memory(monkeypatch, 36 << 20)
     trained = Calls(monkeypatch, sampling, "fit_large")
-    with pytest.raises(
-        MemoryPlanError,
-        match=r"A subsample of 54000 rows.*; raise n_subsamples or lower sample_fraction below 1",
-    ):
-        small_local(1.0, n_subsamples=1).fit(X, y)
-    with pytest.raises(MemoryPlanError, match=r"A subsample of 54000.*; lower sample_fraction"):
-        small_near(1.0).fit(X, y)
+    refused = r"A subsample of 54000 rows.*; raise n_subsamples or lower sample_fraction below 1"
+    with task_memory(36 << 20):
+        with pytest.raises(MemoryPlanError, match=refused):
+            small_local(1.0, n_subsamples=1).fit(X, y)
+        with pytest.raises(MemoryPlanError, match=r"A subsample of 54000.*; lower sample_fraction"):
+            small_near(1.0).fit(X, y)
     assert len(trained) == 0
 
 
@@ -642,14 +508,13 @@ def test_subsamples_that_fit_no_worker_are_refused_before_training(monkeypatch):
     ],
     ids=BOTH,
 )
-def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, message, monkeypatch):
+def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, message):
     X, y = checkers(6000, noise=0.4)
     # A polynomial kernel keeps the kernel values of many queries at once, and needs them all.
     kind = {"radius_scale": 2.0} if make is small_local else {"n_neighbors": 50}
     kind |= {"kernel": "poly", "degree": 2}
     make(0.05, **kind).fit(X, y)
-    set_memory(monkeypatch, 56 << 20)
-    with pytest.raises(MemoryPlanError, match=message):
+    with task_memory(56 << 20), pytest.raises(MemoryPlanError, match=message):
         make(0.05, **kind).fit(X, y)
 
 
@@ -658,11 +523,10 @@ def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
     X, y = checkers(N)
     wide = {"radius_scale": 3.0}
     reference = small_local(**wide).fit(X, y)
-    monkeypatch.setattr(search, "N_TASKS", 1)
     monkeypatch.setattr(search_radii, "most_pairs", lambda *_: most)
     drawn = Calls(monkeypatch, search_radii, "draw_balls")
-    with dask.config.set(scheduler="sync"):
-        assert_same_sampling(reference, small_local(**wide).fit(X, y))
+    with tiny_tasks(N_TASKS=1), dask.config.set(scheduler="sync"):
+        assert_same_bits(reference, small_local(**wide).fit(X, y))
     assert len(drawn) > 1
 
 
@@ -670,8 +534,7 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
     X, y = checkers(N)
     wide = {"radius_scale": 3.0, "store": tmp_path / "m"}
     reference = small_local(radius_scale=3.0).fit(X, y)
-    monkeypatch.setattr(search, "N_TASKS", 1)
-    with dask.config.set(scheduler="sync"):
+    with tiny_tasks(N_TASKS=1), dask.config.set(scheduler="sync"):
         with monkeypatch.context() as patch:
             patch.setattr(search_radii, "most_pairs", lambda *_: 300)
             check = balls._check_kept
@@ -693,13 +556,12 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
         model = small_local(**wide).fit(X, y)
     assert len(again) > 2
     assert not {ball for first, last in done for ball in range(first, last + 1)} & set(again.keys)
-    assert_same_sampling(reference, model)
+    assert_same_bits(reference, model)
 
 
 @pytest.mark.parametrize("small", [small_local, small_near])
 def test_what_was_not_solved_is_said(small, monkeypatch):
-    monkeypatch.setattr(large, "MAX_STEPS", 3)
-    monkeypatch.setattr(large, "STEPS_PER_ROW", 0)
+    few_steps(monkeypatch, 3)
     X, y = checkers(N)
     with pytest.warns(NonConvergenceWarning, match=r"1 of the 1 pairs .* lower C") as warned:
         model = small().fit(X, y)
@@ -741,7 +603,6 @@ def test_few_rows_give_large_enough_subsamples(make):
     if make is LocalSamplingSVC:
         given["n_subsamples"] = 10
     model, reference = make(**params).fit(X, y), make(**given, **params).fit(X, y)
-    a, b = (sampling_bits(m) for m in (model, reference))
-    # The store of one is not that of the other, whose parameters are given.
-    assert [name for name in a if a[name] != b[name]] == ["fingerprint"]
+    a, b = (bits_of(m) for m in (model, reference))
+    assert [name for name in a if a[name] != b[name]] == []
     assert model.score(X, y) > 0.9

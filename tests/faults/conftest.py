@@ -2,20 +2,17 @@
 
 import dask.array as da
 import pytest
+from small import tiny_tasks
 from support import checkers, model_bits, small_svc
-
-from daskls.plan import bundles as plan
-from daskls.run import rows
 
 N = 1200
 
 
 @pytest.fixture(autouse=True)
-def many_small_tasks(monkeypatch):
+def many_small_tasks():
     """Keep the twelve blocks of the data, and one bundle a cell."""
-    monkeypatch.setattr(rows, "BLOCK_NBYTES", 1)
-    monkeypatch.setattr(plan, "N_BUNDLES", 10_000)
-    monkeypatch.setattr(plan, "MIN_BUNDLE_COST", 0.0)
+    with tiny_tasks():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samplings import assert_same_sampling, small_local, small_near
+from small import tiny_tasks
 from support import assert_same_model, install_spies, plan_kill, read_log, small_svc
 
 import daskls
@@ -14,6 +14,7 @@ import daskls
 RUN = """
 import sys
 import dask, dask.array as da
+from small import tiny_tasks
 from support import checkers, install_spies, small_svc
 from daskls.plan import bundles as plan
 from daskls.run import rows
@@ -24,13 +25,6 @@ install_spies(sys.argv[1])
 X, y = checkers(1200)
 with dask.config.set(scheduler="threads", num_workers=2):
     small_svc(store=sys.argv[2]).fit(da.from_array(X, (100, 2)), da.from_array(y, 100))
-"""
-IMPORTS = "from support import checkers, install_spies, small_svc"
-SAMPLERS = """
-from samplings import small_local, small_near
-from support import checkers, install_spies
-from daskls.methods.sampling import radii as search_radii
-search_radii.MIN_BALLS = 1
 """
 
 
@@ -74,54 +68,6 @@ def test_a_second_process_finishes(where, at, tmp_path, undisturbed):
     assert not list(store.glob("bundles/.*"))
 
 
-def test_a_second_process_finishes_several_partitions(tmp_path, data):
-    run = RUN.replace("small_svc(", "small_svc(n_partitions=2, ")
-    first, second, store = tmp_path / "first", tmp_path / "second", tmp_path / "m"
-    first.mkdir()
-    second.mkdir()
-    # In the second partition, whose bundles come last among equals.
-    plan_kill(first, "bundle written", 18)
-    assert run_fit(first, store, run).returncode == -9
-    bundles = {int(p.name[:6]) for p in store.glob("bundles/0*")}
-    assert len(bundles) >= 16
-    assert run_fit(second, store, run).returncode == 0
-    assert sorted(map(int, read_log(second, "bundle written"))) == sorted(set(range(24)) - bundles)
-    assert read_log(second, "rows written") == []
-    assert_same_model(small_svc(n_partitions=2).fit(*data), store)
-
-
-@pytest.mark.parametrize(
-    ("make", "where", "at"),
-    [
-        (small_local, "draws written", 6),
-        (small_local, "sample written", 3),
-        (small_near, "sample written", 2),
-    ],
-)
-def test_a_second_process_finishes_a_search(make, where, at, tmp_path, data):
-    run = RUN.replace(IMPORTS, SAMPLERS)
-    # A seed whose search has four steps.
-    run = run.replace("small_svc(", f"{make.__name__}(random_state=1, ")
-    first, second, store = tmp_path / "first", tmp_path / "second", tmp_path / "m"
-    first.mkdir()
-    second.mkdir()
-    plan_kill(first, where, at)
-    killed = run_fit(first, store, run)
-    assert killed.returncode == -9, killed.stderr
-    trained = {int(p.name[:6]) for p in store.glob("bundles/0*")}
-    drawn = {f"{p.parent.name}/{int(p.name[:6])}" for p in store.glob("sampling/balls-*/0*")}
-    assert len(trained) >= (at - 1 if where == "sample written" else 0)
-    assert len(drawn) >= (at - 3 if where == "draws written" else 0)
-    done = run_fit(second, store, run)
-    assert done.returncode == 0, done.stderr
-    assert_same_sampling(make(random_state=1).fit(*data), store)
-    # Only what had no marker ran.
-    assert not trained & set(map(int, read_log(second, "sample written")))
-    assert not drawn & set(read_log(second, "draws written"))
-    assert read_log(second, "leaves written") == []
-    assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "zarr.json"]
-
-
 def test_what_a_killed_client_wrote_of_its_input_goes(tmp_path):
     store = tmp_path / "stores" / "m"
     run = RUN.replace("da.from_array(X, (100, 2)), da.from_array(y, 100)", "X, y")
@@ -135,14 +81,13 @@ def test_what_a_killed_client_wrote_of_its_input_goes(tmp_path):
     assert [p.name for p in store.parent.iterdir()] == ["m"]
 
 
-def test_other_workers_after_a_stop_make_the_same_model(tmp_path, data, undisturbed, monkeypatch):
+def test_other_workers_after_a_stop_make_the_same_model(tmp_path, data, undisturbed):
     # What is left is grouped into other bundles than the first process planned.
     plan_kill(tmp_path, "bundle written", 5)
     store = tmp_path / "m"
     assert run_fit(tmp_path, store).returncode == -9
-    monkeypatch.setattr("daskls.plan.bundles.N_BUNDLES", 1)
-    monkeypatch.setattr("daskls.plan.bundles.MIN_BUNDLE_COST", 3.0 * 100**2)
-    model = small_svc(store=store).fit(*data)
+    with tiny_tasks(N_BUNDLES=1, MIN_BUNDLE_COST=3.0 * 100**2):
+        model = small_svc(store=store).fit(*data)
     assert_same_model(undisturbed, model)
     assert len(list((store / "bundles").iterdir())) < model.n_cells_
 

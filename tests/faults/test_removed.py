@@ -23,6 +23,7 @@ from support import (
     read_log,
     small_svc,
     start_cluster,
+    tiny_blocks,
 )
 
 import daskls
@@ -150,7 +151,7 @@ def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
         return score_rows(reader, X)
 
     monkeypatch.setattr(predict, "score_rows", removed)
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 800)
+    tiny_blocks(monkeypatch, 800)
     with (
         ThreadPoolExecutor(4) as pool,
         dask.config.set(pool=pool),
@@ -176,7 +177,7 @@ def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
         return answer
 
     monkeypatch.setattr(predict, "predict_block", removed)
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 800)
+    tiny_blocks(monkeypatch, 800)
     with (
         dask.config.set(scheduler="sync"),
         pytest.raises(StoreError, match=r"out is gone.*then predict again"),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from searches import Leaves, squared_distances
+from small import tiny_tiles
 
-from daskls.neighbors import balls
 from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
 
 N = 500
@@ -32,8 +32,7 @@ def pairs_of(leaves, centers, radius):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_inside_are_those_of_all_distances(kind, dtype, monkeypatch):
-    monkeypatch.setattr(balls, "MARKED_PAIRS", 50)
-    monkeypatch.setattr(balls, "TILE_BALLS", 13)
+    tiny_tiles(monkeypatch, MARKED_PAIRS=50, TILE_BALLS=13)
     X = KINDS[kind](np.random.default_rng(0)).astype(dtype)
     centers = X[::13].astype(float)
     distances = squared_distances(centers, X)

@@ -12,8 +12,8 @@ from searches import (
     sort_rows,
     squared_distances,
 )
+from small import tiny_tiles
 
-from daskls.neighbors import search
 from daskls.neighbors.regions import lower_bounds, measure_regions
 from daskls.records import KernelSpec
 
@@ -174,7 +174,7 @@ def test_the_size_of_a_tile_leaves_no_trace(kind, tile, monkeypatch):
     leaves = Leaves(X, 40)
     whole = leaves.search(queries, 20)
     n_reads = len(leaves.read)
-    monkeypatch.setattr(search, "TILE_QUERIES", tile)
+    tiny_tiles(monkeypatch, TILE_QUERIES=tile)
     found = check_search(leaves, queries, 20, squared_distances(queries, X))
     for name in ("distances", "numbers", "places"):
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small import tiny_tiles
 
 from daskls.partition import cover
 from daskls.partition.cover import Cover, farthest_first, n_ranked_rows, order_rows
@@ -101,7 +102,7 @@ def problem(kind, n_assigned, seed=0):
 @pytest.mark.parametrize("n_assigned", [1, 2, 10, 60])
 @pytest.mark.parametrize("kind", ROWS)
 def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_round, monkeypatch):
-    monkeypatch.setattr(cover, "FIRST_ROUND", first_round)
+    tiny_tiles(monkeypatch, FIRST_ROUND=first_round)
     order, numbers, lists = problem(kind, n_assigned)
     state, sizes = check_cover(order, numbers, lists)
     assert sizes[0] == min(first_round, len(order))
@@ -180,8 +181,7 @@ def test_any_lists_over_many_rows(seed, monkeypatch):
     """Orders of which a round looks at pieces; lists that no geometry has made."""
     rng = np.random.default_rng(seed)
     n, k = 12_000, (3, 20)[seed % 2]
-    monkeypatch.setattr(cover, "FIRST_ROUND", (1, 16, 500)[seed % 3])
-    monkeypatch.setattr(cover, "MAX_ROUND", 700)
+    tiny_tiles(monkeypatch, FIRST_ROUND=(1, 16, 500)[seed % 3], MAX_ROUND=700)
     if seed < 3:
         steps = np.r_[0, rng.choice(np.arange(1, 400), k - 1, replace=False)]
         lists = (np.arange(n)[:, None] + steps) % n
@@ -196,8 +196,7 @@ def test_any_lists_over_many_rows(seed, monkeypatch):
 
 
 def test_rounds_grow_while_few_rows_are_covered_in_them_and_shrink_again(monkeypatch):
-    monkeypatch.setattr(cover, "FIRST_ROUND", 4)
-    monkeypatch.setattr(cover, "MAX_ROUND", 64)
+    tiny_tiles(monkeypatch, FIRST_ROUND=4, MAX_ROUND=64)
     n = 2000
     state, sizes = Cover(np.arange(n), 10), []
     for turn in range(12):
@@ -210,7 +209,7 @@ def test_rounds_grow_while_few_rows_are_covered_in_them_and_shrink_again(monkeyp
 
 
 def test_a_round_that_covers_some_of_its_rows_keeps_its_size(monkeypatch):
-    monkeypatch.setattr(cover, "FIRST_ROUND", 10)
+    tiny_tiles(monkeypatch, FIRST_ROUND=10)
     state, sizes = Cover(np.arange(200), 3), []
     for _ in range(5):
         places = state.next_round()

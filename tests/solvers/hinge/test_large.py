@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.svm import SVC
+from small import few_steps
 from support import as_bytes, checkers
 
 from daskls.kernels.decision import decide_pairs
 from daskls.methods.scores import model_scores
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.hinge import large
 from daskls.solvers.hinge.large import fit_large
 
 QUERIES = np.random.default_rng(7).random((200, 2))
@@ -98,8 +98,7 @@ def test_the_cache_is_bounded_by_what_is_given(monkeypatch):
 
 
 def test_a_solve_that_is_given_up_is_counted(monkeypatch):
-    monkeypatch.setattr(large, "MAX_STEPS", 7)
-    monkeypatch.setattr(large, "STEPS_PER_ROW", 0)
+    few_steps(monkeypatch, 7)
     X, y = checkers(300, n_classes=3)
     model, _ = fit(X, y)
     assert model.report.n_at_limit == model.report.n_trained == 3
@@ -116,8 +115,7 @@ def test_the_filters_of_warnings_are_left_alone(monkeypatch):
             return super().fit(*args)
 
     monkeypatch.setattr("sklearn.svm.SVC", Spied)
-    monkeypatch.setattr(large, "MAX_STEPS", 7)
-    monkeypatch.setattr(large, "STEPS_PER_ROW", 0)
+    few_steps(monkeypatch, 7)
     before = list(warnings.filters)
     assert fit(*checkers(300))[0].report.n_at_limit == 1
     assert seen == [before]
