@@ -185,11 +185,13 @@ class LocalModel:
     ----------
     frame : Frame. Around the mean of the cell's rows, or the origin.
     rows : float32 array, shape (s, d). Support rows in the frame, grouped by class.
-    coef : float32 array, shape (k - 1, s). As scikit-learn's ``dual_coef_``: a row of class a
-        has one coefficient for each other class present, in increasing order of that class.
+    coef : float32 array, shape (r, s). As many rows as the loss has use for. Of one-vs-one r is
+        k - 1, as scikit-learn's ``dual_coef_``: a row of class a has one coefficient for each other
+        class present, in increasing order of that class.
     classes : int32 array, shape (k,). Codes of the classes present, increasing. One: a constant.
     class_ptr : int64 array, shape (k + 1,). Class i owns ``rows[class_ptr[i]:class_ptr[i + 1]]``.
-    intercepts : float64 array, shape (k (k - 1) / 2,). Of each pair of classes, 0 without offset.
+    intercepts : float64 array, one a decision function, 0 without offset: of one-vs-one shape
+        (k (k - 1) / 2,), one a pair of classes.
     kernel : KernelSpec
     report : CellReport
     """

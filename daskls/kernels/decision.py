@@ -37,7 +37,7 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
 
     Parameters
     ----------
-    model : LocalModel of k classes, k >= 2
+    model : LocalModel with coefficients: of classes, two at least
     X : real array, shape (m, d). Queries, as they are.
 
     Returns
@@ -52,8 +52,8 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
     are. A row's result does not depend on the other rows.
     """
     A = framed(X, model.frame)
-    n_classes = len(model.classes)
-    decisions = np.empty((len(X), n_classes * (n_classes - 1) // 2))
+    # One value a function of the model, whatever these are: each has an intercept.
+    decisions = np.empty((len(X), len(model.intercepts)))
     if model.kernel.name == "rbf":
         _decide_rbf(model, A, decisions)
     else:
