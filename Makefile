@@ -7,7 +7,7 @@ BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test test-all lint types nojit examples check clean bench-track bench-startup bench-solver bench-covtype \
+.PHONY: help demo test test-all lint types nojit examples check docs-stores clean bench-track bench-startup bench-solver bench-covtype \
 	bench-10m bench-falk bench-cells bench-methods bench-sets chaos bits mutations
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test      run the tests, but for those that take long"
 	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
+	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
 	@echo "bench-sets     measure what is missing in benchmarks/results: see python -m benchmarks --help"
@@ -53,6 +54,10 @@ nojit: $(READY)
 
 examples: $(READY)
 	for script in examples/*.py; do echo $$script; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
+
+# What a store holds, from the table in the code; a test compares the page with it.
+docs-stores: $(READY)
+	$(BIN)/python -m daskls.store.contents > docs/stores.md
 
 check: test test-all lint types nojit examples
 

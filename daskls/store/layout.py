@@ -1,21 +1,9 @@
 """What a model on disk looks like, and how its root is read and checked.
 
-::
-
-    model.zarr/            group; attributes: format, kind, fingerprint, meta, complete (the marker)
-      partition/           what rows are regrouped by: as `partition/registry.py` has it (stage 1)
-      bundles/<name>/      flat arrays of one bundle's cells; the folder appears whole (stage 3)
-      index/               the finished partition, and the bundle of each cell (last)
-      sampling/<kind>/     what a fit on samples keeps between its tasks; deleted too
-      exchange-<name>/     rows regrouped by leaf; deleted after the last marker (stage 2)
-      input-<name>/        NumPy input, written so that all workers can read it; deleted too
-      joint/<phase>-<n>/   what a round of joint problems has found; deleted too
-      .owner               who is fitting it at this moment (see `store/lock.py`)
-
-A neighborhood method has rows/, leaves/ and centers/ as well, one on landmarks landmarks/. Groups
-are sealed (`store/groups.py`), what is deleted are packs (`store/packs.py`) and the exchange's
-files: every byte that is read has a checksum. The partition and the index keep a copy of what the
-root says; `store/repair.py` says what goes with a damaged part.
+What a store holds is one table, `store/contents.py`; ``docs/stores.md`` is made from it. Groups are
+sealed (`store/groups.py`), what is deleted are packs (`store/packs.py`) and the exchange's files:
+every byte that is read has a checksum. The partition and the index keep a copy of what the root
+says; `store/repair.py` says what goes with a damaged part.
 """
 
 from collections.abc import Hashable, Mapping

@@ -30,6 +30,8 @@ NAME = re.compile(r"(\d{6,})-(\d{6,})")
 
 # Arrays of a bundle that are read cell by cell; what is small beside them is one array.
 LARGE = ("rows", "coef")
+# Of models that are read to answer: the table of cells is for people, see `BundleModels.report`.
+UNREPORTED = CellReport(0, 0, 0, 0, 0.0)
 
 __all__ = [
     "BundleModels",
@@ -145,6 +147,9 @@ def write_bundle(
         "intercepts": np.concatenate([m.intercepts for m in models]),
         "classes": np.concatenate([m.classes for m in models]),
         "n_support": np.concatenate([np.diff(m.class_ptr) for m in models]),
+        # The one home of a local model's gamma; of the kernel's other numbers it is the root.
+        "gamma": np.array([m.kernel.gamma for m in models], np.float64),
+        "n_kept": np.array([len(m.classes) for m in models]),
         **extra,
     }
     attributes = {"report": report_to_json(report)}
@@ -205,48 +210,61 @@ class BundleModels:
 
     def count_cells(self) -> int:
         """Return the number of cells."""
-        return len(self._table)
+        found = self.group.shape_of("center")[0]
+        if self.n_cells not in (None, found):
+            where = self.group.where()
+            raise damaged(where, f"it holds {found} cells, and the index {self.n_cells}")
+        return found
 
     @cached_property
     def _cells(self) -> dict[str, FloatArray]:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
-        group, report = self.group, self._table
-        n_classes, n_support = report["n_classes"], report["n_support"]
-        # A constant model keeps one class, whatever its cell held.
-        n_kept = np.where(n_support > 0, n_classes, 1)
+        group, n_cells = self.group, self.count_cells()
+        n_kept, gamma = self._kernels(n_cells)
         # Bounded first: a sum of counts that nobody wrote may overflow.
-        check_counts(group.where(), "n_support", n_support, group.shape_of("rows")[0])
-        if self.n_classes is not None:
-            check_codes(group.where(), "n_classes", n_kept, self.n_classes + 1)
+        most = group.shape_of("classes")[0] if self.n_classes is None else self.n_classes
+        check_codes(group.where(), "n_kept", n_kept - 1, most)
         pair_ptr = _starts(n_kept * (n_kept - 1) // 2)
         class_ptr = _starts(n_kept)
+        support = group.read("n_support", shape=(int(class_ptr[-1]),), kind="i")
+        check_counts(group.where(), "n_support", support, group.shape_of("rows")[0])
+        n_support = np.diff(_starts(support)[class_ptr])
         small = {
-            "center": group.read("center", shape=(len(report), self.n_features), kind="f"),
+            "center": group.read("center", shape=(n_cells, self.n_features), kind="f"),
             "classes": group.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
-            "support": group.read("n_support", shape=(int(class_ptr[-1]),), kind="i"),
+            "support": support,
             "intercepts": group.read("intercepts", shape=(int(pair_ptr[-1]),), kind="f"),
+            "gamma": gamma,
             "pair_ptr": pair_ptr,
             "class_ptr": class_ptr,
             "row_ptr": _starts(n_support),
             "coef_ptr": _starts(n_support * (n_kept - 1)),
         }
-        self._check_classes(small, n_support)
+        self._check_classes(small)
         return small
 
-    def _check_classes(self, small: dict[str, FloatArray], n_support: IntArray) -> None:
-        """Refuse codes out of range or order, and support rows of classes that do not add up."""
-        path, ptr = self.group.where(), small["class_ptr"]
-        classes, support = small["classes"], small["support"]
+    def _kernels(self, n_cells: int) -> tuple[IntArray, FloatArray]:
+        """Return how many classes each cell keeps, and its gamma."""
+        if "gamma" in self.group:
+            return (
+                self.group.read("n_kept", shape=(n_cells,), kind="i"),
+                self.group.read("gamma", shape=(n_cells,), kind="f"),
+            )
+        # A bundle of before has them in its report alone.
+        report, gamma = self._table, self._table["gamma"]
+        # A constant model keeps one class, whatever its cell held.
+        n_kept = np.where(report["n_support"] > 0, report["n_classes"], 1)
+        return n_kept, np.where(np.isnan(gamma), 1.0, gamma)
+
+    def _check_classes(self, small: dict[str, FloatArray]) -> None:
+        """Refuse codes that are out of range or order."""
+        where, ptr, classes = self.group.where(), small["class_ptr"], small["classes"]
         if self.n_classes is not None:
-            check_codes(path, "classes", classes, self.n_classes)
-        check_counts(path, "n_support", support)
+            check_codes(where, "classes", classes, self.n_classes)
         first_of_cell = np.zeros(len(classes), np.bool_)
         first_of_cell[ptr[:-1]] = True
         if (np.diff(classes)[~first_of_cell[1:]] <= 0).any():
-            raise damaged(path, "the classes of a cell do not increase")
-        by_cell = np.add.reduceat(support, ptr[:-1]) if len(ptr) > 1 else support
-        if not np.array_equal(by_cell, n_support):
-            raise damaged(path, "the support rows of classes do not add up to those of cells")
+            raise damaged(where, "the classes of a cell do not increase")
 
     @cached_property
     def _scales(self) -> FloatArray | None:
@@ -287,21 +305,17 @@ class BundleModels:
         small = self._cells
         kept = slice(*small["class_ptr"][cell : cell + 2])
         classes = small["classes"][kept]
-        report = CellReport(*self._table[cell].item())
         return LocalModel(
             frame=Frame(small["center"][cell], self._scale_of(cell)),
             rows=rows,
-            coef=coef.reshape(len(classes) - 1, report.n_support),
+            coef=coef.reshape(len(classes) - 1, len(rows)),
             classes=classes,
             class_ptr=_starts(small["support"][kept]),
             intercepts=small["intercepts"][slice(*small["pair_ptr"][cell : cell + 2])],
             kernel=KernelSpec(
-                self.spec.kernel,
-                report.gamma if report.gamma == report.gamma else 1.0,
-                self.spec.degree,
-                self.spec.coef0,
+                self.spec.kernel, float(small["gamma"][cell]), self.spec.degree, self.spec.coef0
             ),
-            report=report,
+            report=UNREPORTED,
         )
 
     def numbered_report(self, first_cell: int) -> np.ndarray[Any, Any]:

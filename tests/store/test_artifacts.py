@@ -14,7 +14,7 @@ import pytest
 from damages import DAMAGES, files_of
 
 from daskls.errors import DamageError, StoreError
-from daskls.records import CellReport, KernelSpec, LocalModel, SolverSpec
+from daskls.records import CellReport, Frame, KernelSpec, LocalModel, SolverSpec
 from daskls.store import artifacts
 from daskls.store.backend import Backend, Reader
 from daskls.store.checksums import checksum
@@ -351,7 +351,7 @@ def models(seed, n=3):
     rng = np.random.default_rng(seed)
     return [
         LocalModel(
-            center=rng.random(2),
+            frame=Frame(rng.random(2)),
             rows=rng.random((4, 2), dtype="f4"),
             coef=rng.random((1, 4), dtype="f4"),
             classes=np.array([0, 1], np.int32),

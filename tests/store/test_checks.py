@@ -73,6 +73,16 @@ def at(index, value):
     return put
 
 
+def before(change):
+    """Return a change of a bundle of before, whose kernels are in its report alone."""
+
+    def both(arrays, attributes):
+        del arrays["gamma"], arrays["n_kept"]
+        change(arrays, attributes)
+
+    return both
+
+
 def reporting(row, column, value):
     """Return a change of one value of a report."""
 
@@ -130,13 +140,20 @@ CHANGES = {
         ("bundles", setting("coef", lambda c: c.astype("i8"))),
         ("bundles", setting("intercepts", lambda i: np.r_[i, 0.0])),
         ("bundles", setting("center", lambda c: c[:-1])),
-        ("bundles", reporting(0, N_SUPPORT, LARGE)),
+        ("bundles", setting("n_kept", at(0, LARGE))),
+        ("bundles", setting("n_kept", at(0, 0))),
+        ("bundles", setting("n_kept", at(0, -1))),
+        ("bundles", setting("n_kept", lambda n: n[:-1])),
+        ("bundles", setting("gamma", at(0, np.nan))),
+        ("bundles", setting("gamma", lambda g: g[1:])),
+        ("bundles", before(reporting(0, N_SUPPORT, 0))),
+        ("bundles", before(reporting(0, N_CLASSES, 1))),
         ("bundles", reporting(0, N_SUPPORT, 2**70)),
         ("bundles", reporting(0, N_SUPPORT, -1)),
         ("bundles", reporting(0, N_SUPPORT, None)),
         ("bundles", reporting(0, N_SUPPORT, "many")),
         ("bundles", reporting(0, N_SUPPORT, [1])),
-        ("bundles", reporting(0, N_CLASSES, LARGE)),
+        ("bundles", before(reporting(0, N_CLASSES, LARGE))),
         ("bundles", reporting(0, N_CLASSES, 0)),
         ("bundles", attribute("report", 7)),
         ("bundles", attribute("report", [])),

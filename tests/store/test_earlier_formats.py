@@ -11,8 +11,10 @@ from support import edit_attributes, model_bits, small_svc
 
 import daskls
 from daskls.errors import DamageError
+from daskls.records import CellReport
+from daskls.store.caches import drop_caches
 from daskls.store.groups import open_group, write_group
-from daskls.store.models import finished_bundles
+from daskls.store.models import bundle_key, finished_bundles
 
 RNG = np.random.default_rng(5)
 # Enough for several bundles.
@@ -123,3 +125,35 @@ def test_a_fit_goes_on_with_it_and_says_what_the_store_is_now(stores):
     assert {file: file.stat().st_mtime_ns for file in kept} == kept
     # A daskls that knows the earlier format alone would miss chunks, and must be told why.
     assert zarr.open_group(old, mode="r").attrs["daskls_format"] == 3
+
+
+def test_answers_do_not_read_the_report(stores):
+    # The table of cells is for people: what it says of kernels and counts decides no answer.
+    new, _ = stores
+    expected = daskls.load(new).decision_function(X)
+    changed = {"n_classes": 7, "n_support": 1, "gamma": 0.125, "C": None, "n_rows": 1}
+    columns = CellReport.dtype().names
+
+    def rewrite_reports(attributes):
+        for row in attributes["report"]:
+            for name, value in changed.items():
+                row[columns.index(name)] = value
+
+    for first, last in finished_bundles(new):
+        edit_attributes(new, rewrite_reports, bundle_key(first, last))
+    drop_caches()
+    model = daskls.load(new)
+    np.testing.assert_array_equal(model.decision_function(X), expected)
+    assert (model.fit_report_.gamma == 0.125).all()
+
+
+def test_a_bundle_of_before_has_its_kernels_in_its_report(stores):
+    new, _ = stores
+    expected = daskls.load(new).decision_function(X)
+    for first, last in finished_bundles(new):
+        place = bundle_key(first, last)
+        group = open_group(new, place)
+        arrays = {n: group.read(n) for n in group.names if n not in ("gamma", "n_kept")}
+        write_group(new, place, arrays, group.attrs, loose=("rows", "coef"), replace=True)
+    drop_caches()
+    np.testing.assert_array_equal(daskls.load(new).decision_function(X), expected)
