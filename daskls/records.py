@@ -36,6 +36,7 @@ __all__ = [
     "RowNumbers",
     "SolverSpec",
     "Table",
+    "Targets",
 ]
 
 # Arrays by what they hold. One name, one meaning; mypy refuses one where another is due.
@@ -46,6 +47,8 @@ Floats = npt.NDArray[np.float32 | np.float64]
 Reals = npt.NDArray[np.integer[Any] | np.floating[Any]]
 # Class codes, of all classes of a model.
 Codes = npt.NDArray[np.int32]
+# What rows are to be answered with: class codes, or numbers.
+Targets = npt.NDArray[np.int32 | np.float64]
 # Global numbers of rows in the data set.
 RowNumbers = npt.NDArray[np.int64]
 # Other whole numbers: leaves, cells and children of nodes are narrow; counts, pointers and
@@ -53,7 +56,7 @@ RowNumbers = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32 | np.int64]
-# Hashes that decide a draw.
+# Hashes that decide a draw, and what is left of them by a division.
 Keys = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]

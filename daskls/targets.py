@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import FloatArray
+from daskls.records import Float64, Labels, Targets
 
 __all__ = ["DTYPES", "Target", "TargetKind"]
 
@@ -31,7 +31,7 @@ class Target:
     """
 
     kind: TargetKind = "classes"
-    labels: FloatArray = field(default_factory=lambda: np.empty(0))
+    labels: Labels = field(default_factory=lambda: np.empty(0))
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -43,7 +43,7 @@ class Target:
         """The number of classes; 0 of numbers."""
         return len(self.labels)
 
-    def encode(self, y: FloatArray) -> FloatArray:
+    def encode(self, y: Labels) -> Targets:
         """Return the column of some rows, shape (m,): codes of classes, or numbers.
 
         Raises
@@ -68,11 +68,9 @@ class Target:
             )
         return codes
 
-    def weigh(
-        self, column: FloatArray, weights: FloatArray, class_weight: FloatArray
-    ) -> FloatArray:
+    def weigh(self, column: Targets, weights: Float64, class_weight: Float64) -> Float64:
         """Return the weights of rows times those of their classes, by code; numbers have none."""
         if self.kind == "numbers":
             return weights
-        weighed: FloatArray = weights * class_weight[column]
+        weighed: Float64 = weights * class_weight[column]
         return weighed

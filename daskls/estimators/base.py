@@ -31,7 +31,7 @@ from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_CELL_ROWS
 from daskls.methods.predict import predict_array, predict_lazily, predict_to_zarr
-from daskls.records import FloatArray, SolverSpec
+from daskls.records import Float64, Labels, SolverSpec
 from daskls.run.client import current_client
 from daskls.run.compute import compute
 from daskls.run.contract import FitRequest
@@ -214,7 +214,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
                 stacklevel=3,
             )
 
-    def _answer(self, X: Any, classes: FloatArray | None) -> Any:
+    def _answer(self, X: Any, classes: Labels | None) -> Any:
         """Answer in kind: in memory for rows in memory, lazily for anything else."""
         check_is_fitted(self)
         if is_in_memory(X):
@@ -372,7 +372,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         copy_model(self._handle, path)
 
 
-def _bounds(eps: float | Sequence[float]) -> FloatArray:
+def _bounds(eps: float | Sequence[float]) -> Float64:
     """Return bounds of decision values as an array of at most one dimension."""
     try:
         bounds = np.asarray(eps)
@@ -385,6 +385,6 @@ def _bounds(eps: float | Sequence[float]) -> FloatArray:
     return bounds.astype(np.float64)
 
 
-def labels_from_json(values: dict[str, Any]) -> FloatArray:
+def labels_from_json(values: dict[str, Any]) -> Labels:
     """Return class labels in their own dtype."""
     return np.array(values["values"], dtype=np.dtype(values["dtype"]))

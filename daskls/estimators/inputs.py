@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.columns import check_columns
-from daskls.records import LARGEST, SMALLEST, FloatArray
+from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Labels, Reals
 from daskls.run.labels import check_label_kind, first_bad_label, label_error
 from daskls.run.rows import open_column
 from daskls.run.values import check_unmasked
@@ -66,7 +66,7 @@ def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float,
     return tuple(np.unique(values).tolist())
 
 
-def flat(name: str, value: Any, dtype: type | None = None) -> FloatArray:
+def flat(name: str, value: Any, dtype: type | None = None) -> AnyArray:
     """Return a parameter's one or several values as an array of one dimension.
 
     Raises
@@ -152,7 +152,7 @@ def _one_error() -> Iterator[None]:
         raise DataError(str(error)) from error
 
 
-def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> FloatArray:
+def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     """Return rows in memory as an array, as scikit-learn checks them; the estimator stays as it is.
 
     Values are checked for NaN and infinity where they are read, so that the error names the row.
@@ -165,7 +165,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> FloatArray
     check_unmasked(X, "X")
     check_columns(X)
     with _one_error():
-        rows: FloatArray = check_array(
+        rows: Reals = check_array(
             X,
             ensure_all_finite=False,
             ensure_min_samples=n_least,
@@ -198,7 +198,7 @@ def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
     return X, y, sample_weight
 
 
-def check_labels(y: Any) -> FloatArray:
+def check_labels(y: Any) -> Labels:
     """Return labels in memory as an array (n,).
 
     Raises
@@ -209,7 +209,7 @@ def check_labels(y: Any) -> FloatArray:
     # NumPy would make text of the numbers in a list that holds both.
     if isinstance(y, list | tuple) and {isinstance(label, str) for label in y} == {False, True}:
         y = np.array(y, dtype=object)
-    labels: FloatArray = np.asarray(y)
+    labels: Labels = np.asarray(y)
     check_label_kind(labels.dtype)
     if labels.dtype.kind == "T":
         labels = labels.astype(object)
@@ -221,7 +221,7 @@ def check_labels(y: Any) -> FloatArray:
     return labels
 
 
-def check_weights(sample_weight: Any) -> FloatArray:
+def check_weights(sample_weight: Any) -> Float64:
     """Return weights in memory as an array of float64.
 
     Raises
@@ -240,7 +240,7 @@ def check_weights(sample_weight: Any) -> FloatArray:
             f"sample_weight has dtype {weights.dtype}, but weights are numbers. Pass one number a "
             "row."
         )
-    numbers: FloatArray = weights.astype(np.float64)
+    numbers: Float64 = weights.astype(np.float64)
     return numbers
 
 
@@ -253,7 +253,7 @@ def open_column_of(values: Any, name: str) -> Any:
     return check_labels(values) if name == "y" else check_weights(values)
 
 
-def check_same_kind(y: FloatArray, classes: FloatArray) -> None:
+def check_same_kind(y: Labels, classes: Labels) -> None:
     """Refuse to compare text with numbers.
 
     Raises
@@ -268,6 +268,6 @@ def check_same_kind(y: FloatArray, classes: FloatArray) -> None:
         )
 
 
-def _is_text(labels: FloatArray) -> bool:
+def _is_text(labels: Labels) -> bool:
     """Whether labels are text."""
     return labels.dtype.kind in "OUT"

@@ -15,7 +15,7 @@ from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.model import read_linear_model
-from daskls.records import FloatArray, SolverSpec
+from daskls.records import Float64, SolverSpec
 from daskls.store.layout import Root
 
 __all__ = ["LandmarkSVC"]
@@ -205,21 +205,21 @@ class LandmarkSVC(LocalClassifier):
             )
 
     @property
-    def cluster_centers_(self) -> FloatArray:
+    def cluster_centers_(self) -> Float64:
         """The clusters' centers."""
         check_is_fitted(self)
         cells = read_linear_model(self._reader).cells
-        centers: FloatArray = cells.points + cells.center
+        centers: Float64 = cells.points + cells.center
         return centers
 
     @property
-    def center_(self) -> FloatArray:
+    def center_(self) -> Float64:
         """The mean of the sampled rows, around which rows are projected."""
         check_is_fitted(self)
         return read_linear_model(self._reader).cells.center
 
     @property
-    def landmarks_(self) -> FloatArray:
+    def landmarks_(self) -> Float64:
         """The landmarks."""
         check_is_fitted(self)
         linear = read_linear_model(self._reader)
@@ -227,13 +227,13 @@ class LandmarkSVC(LocalClassifier):
         return linear.landmarks + linear.cells.center if are_rows else linear.landmarks
 
     @property
-    def coef_(self) -> FloatArray:
+    def coef_(self) -> Float64:
         """The weights of landmarks in each cluster, of each problem."""
         check_is_fitted(self)
         return read_linear_model(self._reader).theta
 
     @property
-    def intercept_(self) -> FloatArray:
+    def intercept_(self) -> Float64:
         """The bias of each problem."""
         check_is_fitted(self)
         return read_linear_model(self._reader).intercepts

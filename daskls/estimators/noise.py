@@ -21,7 +21,7 @@ from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
 )
-from daskls.records import FloatArray
+from daskls.records import Float64
 from daskls.run.compute import compute
 from daskls.run.rows import open_rows
 from daskls.run.values import check_unmasked
@@ -358,7 +358,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         return KNNSVC(**params)
 
     @property
-    def proba_(self) -> FloatArray:
+    def proba_(self) -> Float64:
         """The probability of each training row's label: float64 (n,), lazy where X was."""
         check_is_fitted(self, "model_")
         return self._agreement

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from daskls.kernels._jit import jit
-from daskls.records import Floats
+from daskls.records import AnyArray
 
 __all__ = ["row_checksum"]
 
@@ -40,7 +40,7 @@ def _sum_rows(words, first_row, factors):
     return total
 
 
-def row_checksum(rows: Floats, first_row: int) -> int:
+def row_checksum(rows: AnyArray, first_row: int) -> int:
     """Return a checksum in [0, 2^64): the checksums of two adjacent blocks add up modulo 2^64.
 
     Parameters

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.plotting.lazy import new_axes, whole_numbers
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 
 __all__ = ["CellDisplay"]
 
@@ -41,7 +41,7 @@ class CellDisplay:
     bars_ : list of BarContainer
     """
 
-    values: dict[str, FloatArray]
+    values: dict[str, Reals]
     axes_: Any = field(default=None, init=False)
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
@@ -89,7 +89,7 @@ class CellDisplay:
         return self
 
 
-def _draw_histogram(ax: Any, values: FloatArray, label: str) -> Any:
+def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
     """Draw one field and its median."""
     _, _, bars = ax.hist(values, bins=_find_bins(values), color="#5b8db8")
     ax.yaxis.set_major_locator(whole_numbers())
@@ -104,10 +104,11 @@ def _draw_histogram(ax: Any, values: FloatArray, label: str) -> Any:
     return bars
 
 
-def _find_bins(values: FloatArray) -> FloatArray | int:
+def _find_bins(values: Reals) -> Float64 | int:
     """Return the bins of a histogram: whole numbers have whole ones, around them."""
     if values.dtype.kind != "i" or not len(values):
         return min(N_BINS, max(len(values), 1))
     low, high = int(values.min()), int(values.max())
     step = max(-(-(high - low + 1) // N_BINS), 1)
-    return np.arange(low, high + step + 1, step) - 0.5
+    # numpy's stubs do not know that int64 and float are float64.
+    return cast(Float64, np.arange(low, high + step + 1, step) - 0.5)

@@ -10,7 +10,7 @@ from daskls.methods.base import method_of
 from daskls.partition.tree import Tree, route_rows
 from daskls.partition.voronoi import VoronoiCells
 from daskls.plotting.polygons import cell_polygons, plane_tree, power_polygons
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int32, Reals
 
 __all__ = ["Cut", "find_cut"]
 
@@ -20,15 +20,13 @@ Features = tuple[int, int]
 class Cut(Protocol):
     """Cells of space."""
 
-    def polygons(
-        self, features: Features, point: FloatArray, limits: FloatArray
-    ) -> dict[int, FloatArray]:
+    def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
         """Return the cells in the plane of two features through a point, within a rectangle."""
 
-    def find(self, X: FloatArray) -> IntArray:
+    def find(self, X: Reals) -> Int32:
         """Return the cell of each row."""
 
-    def reach(self, features: Features, report: Any) -> tuple[FloatArray, FloatArray]:
+    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
         """Return the least and greatest values of the plane's features that are worth showing."""
 
 
@@ -38,17 +36,15 @@ class TreeCut:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
 
-    def polygons(
-        self, features: Features, point: FloatArray, limits: FloatArray
-    ) -> dict[int, FloatArray]:
+    def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
         """As of `Cut`."""
         return cell_polygons(plane_tree(self.tree, features, point), limits)
 
-    def find(self, X: FloatArray) -> IntArray:
+    def find(self, X: Reals) -> Int32:
         """As of `Cut`."""
         return route_rows(self.tree, X)
 
-    def reach(self, features: Features, report: Any) -> tuple[FloatArray, FloatArray]:
+    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
         """As of `Cut`.
 
         Cells report their radius, not their place: a square of all their areas, a square of radius
@@ -66,18 +62,16 @@ class VoronoiCut:
         self.cells = cells
         self.points = cells.points + cells.center
 
-    def polygons(
-        self, features: Features, point: FloatArray, limits: FloatArray
-    ) -> dict[int, FloatArray]:
+    def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
         """As of `Cut`."""
         off = np.delete(self.points - point, features, axis=1)
         return power_polygons(self.points[:, features], (off**2).sum(axis=1), limits)
 
-    def find(self, X: FloatArray) -> IntArray:
+    def find(self, X: Reals) -> Int32:
         """As of `Cut`."""
         return self.cells.nearest(X)
 
-    def reach(self, features: Features, report: Any) -> tuple[FloatArray, FloatArray]:
+    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
         """As of `Cut`: the points, and half of their range around them."""
         own = self.points[:, features]
         low, high = own.min(axis=0), own.max(axis=0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.errors import DataError, ParameterError
 from daskls.plotting.lazy import new_axes, whole_numbers
-from daskls.records import FloatArray, IntArray, SolverSpec
+from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.places import tried_places
 from daskls.store.reader import spec_from_json
@@ -44,8 +44,8 @@ class GridDisplay:
     untried_ : list of Rectangle, one a combination that no cell tried
     """
 
-    counts: IntArray
-    n_tried: IntArray
+    counts: Int64
+    n_tried: Int64
     cost_labels: list[str]
     gamma_labels: list[str]
     names: tuple[str, str]
@@ -137,7 +137,7 @@ class GridDisplay:
         ]
 
 
-def _count_tried(trained: Any, shape: tuple[int, int]) -> IntArray:
+def _count_tried(trained: Any, shape: tuple[int, int]) -> Int64:
     """Return how many cells tried each combination."""
     n_tried = np.zeros(shape, int)
     for row in trained:
@@ -156,7 +156,7 @@ def _find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]
 
 def _nearest(values: tuple[float, ...], value: float) -> int:
     """Return the place of the nearest value, by ratio."""
-    distance: FloatArray = np.abs(np.log(np.array(values) / value))
+    distance: Float64 = np.abs(np.log(np.array(values) / value))
     return int(distance.argmin())
 
 

@@ -19,6 +19,7 @@ from daskls.neighbors.search import find_nearest
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
     CELL_COLORS,
+    Answers,
     check_least,
     draw_boundary,
     draw_dots,
@@ -31,7 +32,7 @@ from daskls.plotting.plane import (
     polar_grid,
 )
 from daskls.plotting.polygons import color_cells
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
@@ -82,19 +83,19 @@ class NeighborhoodDisplay:
     regions_ : AxesImage. Which center answers where.
     """
 
-    numbers: IntArray
-    centers: FloatArray
-    center_classes: IntArray
-    radii: FloatArray
+    numbers: Int64
+    centers: Reals
+    center_classes: Ints
+    radii: Float64
     counts: tuple[int, int]
-    discs: dict[int, FloatArray]
-    joint: FloatArray
-    cells: IntArray
-    limits: FloatArray
-    classes: FloatArray
+    discs: dict[int, Answers]
+    joint: Answers
+    cells: Int64
+    limits: Float64
+    classes: Labels
     names: tuple[str, str]
-    rows: FloatArray
-    row_classes: IntArray
+    rows: Reals
+    row_classes: Ints
     totals: tuple[int, int, int]
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
@@ -334,15 +335,15 @@ def _open_falk(estimator: Any) -> ModelReader:
     return reader
 
 
-def _choose(candidates: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+def _choose(candidates: Int64, most: int, rng: np.random.Generator) -> Int64:
     """Return all candidates, or so many drawn by seed, in order."""
     if len(candidates) <= most:
         return candidates
-    chosen: IntArray = np.sort(rng.choice(candidates, most, replace=False, shuffle=False))
+    chosen: Int64 = np.sort(rng.choice(candidates, most, replace=False, shuffle=False))
     return chosen
 
 
-def _centers_in(reader: ModelReader, window: FloatArray | None) -> IntArray:
+def _centers_in(reader: ModelReader, window: Float64 | None) -> Int64:
     """Return the numbers of the centers in a window."""
     centers, _ = reader.centers
     if window is None:
@@ -356,7 +357,7 @@ def _centers_in(reader: ModelReader, window: FloatArray | None) -> IntArray:
     return np.flatnonzero(inside)
 
 
-def _center_places(reader: ModelReader) -> IntArray:
+def _center_places(reader: ModelReader) -> Int64:
     """Return where each center stands among the model's rows."""
     stored = read_centers(Root.open(reader.path))
     if stored is None:
@@ -364,7 +365,7 @@ def _center_places(reader: ModelReader) -> IntArray:
     return stored.places
 
 
-def _places_in(leaves: LeafReader, window: FloatArray | None) -> IntArray:
+def _places_in(leaves: LeafReader, window: Float64 | None) -> Int64:
     """Return the places of the rows of all leaves that reach into a window."""
     if window is None:
         return np.arange(leaves.n_rows)
@@ -382,14 +383,14 @@ def _neighbor_counts(estimator: Any, reader: ModelReader, n_rows: int) -> tuple[
     return min(method.inner(k), k), k
 
 
-def _find_radii(centers: FloatArray, counts: tuple[int, int], leaves: LeafReader) -> FloatArray:
+def _find_radii(centers: Reals, counts: tuple[int, int], leaves: LeafReader) -> Float64:
     """Return each center's distances to its k'-th and k-th nearest row, (c, 2)."""
     found = find_nearest(centers, counts[1], leaves.regions, leaves.read_leaf)
-    radii: FloatArray = np.sqrt(found.distances[:, [count - 1 for count in counts]])
+    radii: Float64 = np.sqrt(found.distances[:, [count - 1 for count in counts]])
     return radii
 
 
-def _find_limits(rows: FloatArray, centers: FloatArray, radii: FloatArray) -> FloatArray:
+def _find_limits(rows: Reals, centers: Reals, radii: Float64) -> Float64:
     """Return the range of each axis: the rows, the inner circles and a margin."""
     low = np.minimum(rows.min(axis=0), (centers - radii[:, None]).min(axis=0)).astype(np.float64)
     high = np.maximum(rows.max(axis=0), (centers + radii[:, None]).max(axis=0))
@@ -397,8 +398,8 @@ def _find_limits(rows: FloatArray, centers: FloatArray, radii: FloatArray) -> Fl
 
 
 def _answer_discs(
-    reader: ModelReader, numbers: IntArray, centers: FloatArray, radii: FloatArray
-) -> dict[int, FloatArray]:
+    reader: ModelReader, numbers: Int64, centers: Reals, radii: Float64
+) -> dict[int, Answers]:
     """Return the answers of each center's own SVM inside its circle of k rows."""
     n_classes = len(reader.meta["classes"]["values"])
     discs = {}

@@ -16,13 +16,12 @@ from daskls.plotting.plane import (
     draw_dots,
     draw_frame,
     draw_numbers,
-    find_answers,
     label_colors,
     pad_limits,
     pixel_grid,
 )
 from daskls.plotting.polygons import color_cells
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
 
 __all__ = ["PartitionDisplay"]
 
@@ -55,16 +54,16 @@ class PartitionDisplay:
     rows_ : PathCollection, or None
     """
 
-    polygons: dict[int, FloatArray]
-    limits: FloatArray
-    decided: IntArray
-    scores: FloatArray | None
-    cells: IntArray
-    classes: FloatArray
+    polygons: dict[int, Float64]
+    limits: Float64
+    decided: Int64
+    scores: Float64 | None
+    cells: Int32
+    classes: Labels
     names: tuple[str, str]
     report: Any
-    rows: FloatArray | None = None
-    row_classes: IntArray | None = None
+    rows: Reals | None = None
+    row_classes: Ints | None = None
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
     regions_: Any = field(default=None, init=False)
@@ -224,7 +223,7 @@ def _check_features(features: tuple[int, int], n_features: int) -> None:
         )
 
 
-def _check_rows(X: Any, n_features: int) -> FloatArray:
+def _check_rows(X: Any, n_features: int) -> Reals:
     """Return the rows to draw in memory."""
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
@@ -234,10 +233,10 @@ def _check_rows(X: Any, n_features: int) -> FloatArray:
     return rows
 
 
-def _plane_point(X: FloatArray | None, n_features: int) -> FloatArray:
+def _plane_point(X: Reals | None, n_features: int) -> Float64:
     """Return the point that gives the features which are not drawn their values."""
     if X is not None:
-        point: FloatArray = X.mean(axis=0, dtype=np.float64)
+        point: Float64 = X.mean(axis=0, dtype=np.float64)
         return point
     if n_features > 2:
         raise DataError(
@@ -247,9 +246,7 @@ def _plane_point(X: FloatArray | None, n_features: int) -> FloatArray:
     return np.zeros(n_features)
 
 
-def _find_limits(
-    limits: Any, rows: FloatArray | None, reach: tuple[FloatArray, FloatArray]
-) -> FloatArray:
+def _find_limits(limits: Any, rows: Reals | None, reach: tuple[Float64, Float64]) -> Float64:
     """Return the range of each axis."""
     if limits is not None:
         return np.asarray(limits, np.float64)
@@ -258,21 +255,19 @@ def _find_limits(
     return pad_limits(*reach)
 
 
-def _pixels(
-    limits: FloatArray, resolution: int, point: FloatArray, features: tuple[int, int]
-) -> FloatArray:
+def _pixels(limits: Float64, resolution: int, point: Float64, features: tuple[int, int]) -> Float64:
     """Return the pixels' centers as rows of all features."""
     pixels = np.tile(point, (resolution**2, 1))
     pixels[:, features] = pixel_grid(limits, resolution).reshape(2, -1).T
     return pixels
 
 
-def _decide(estimator: Any, pixels: FloatArray) -> tuple[IntArray, FloatArray | None]:
+def _decide(estimator: Any, pixels: Float64) -> tuple[Int64, Float64 | None]:
     """Return the winning class at each pixel, and for two classes the decision values."""
-    answers = find_answers(estimator._answer(pixels, None))
+    scores: Float64 = np.asarray(estimator._answer(pixels, None))
     if len(estimator.classes_) == 2:
-        return (answers > 0).astype(int), answers
-    return answers, None
+        return (scores > 0).astype(int), scores
+    return scores.argmax(axis=1), None
 
 
 def _names(features: tuple[int, int], feature_names: Any, estimator: Any) -> tuple[str, str]:

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskls.errors import ParameterError
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Ints, Labels, Reals
 
 __all__ = [
     "CELL_COLORS",
+    "Answers",
     "check_least",
     "class_colors",
     "draw_boundary",
@@ -30,6 +32,8 @@ CLASS_COLORS = ("#1f5a99", "#c8501e", "#2e7d32", "#7b3f99", "#a67c00", "#4d4d4d"
 MARGIN = 0.03
 # Of the grid inside a circle, which ends on the circle exactly.
 N_RADII, N_ANGLES = 40, 120
+# What boundaries are drawn of: decision values of two classes, or the winners' numbers.
+Answers = NDArray[np.float64 | np.int64]
 
 
 def check_least(name: str, value: int, least: int) -> None:
@@ -43,40 +47,38 @@ def class_colors(numbers: Iterable[int]) -> list[str]:
     return [CLASS_COLORS[number % len(CLASS_COLORS)] for number in numbers]
 
 
-def label_colors(classes: FloatArray) -> list[tuple[str, str]]:
+def label_colors(classes: Labels) -> list[tuple[str, str]]:
     """Return each class's label and color, for a legend."""
     return list(zip(map(str, classes.tolist()), class_colors(range(len(classes))), strict=True))
 
 
-def pad_limits(low: FloatArray, high: FloatArray) -> FloatArray:
+def pad_limits(low: Float64, high: Float64) -> Float64:
     """Return the range of each axis from the least to the greatest values, with a margin."""
     pad = MARGIN * (high - low) + 1e-9
     return np.stack([low - pad, high + pad], axis=1)
 
 
-def pixel_grid(limits: FloatArray, resolution: int) -> FloatArray:
+def pixel_grid(limits: Float64, resolution: int) -> Float64:
     """Return the pixels' centers: array (2, resolution, resolution)."""
     x, y = (np.linspace(low, high, resolution) for low, high in limits)
     return np.stack(np.meshgrid(x, y))
 
 
-def polar_grid(center: FloatArray, radius: float) -> FloatArray:
+def polar_grid(center: Reals, radius: float) -> Float64:
     """Return the points of a grid that fills a circle: array (2, radii, angles)."""
     angles = np.linspace(0, 2 * np.pi, N_ANGLES + 1)
     steps = np.linspace(0, radius, N_RADII)[:, None]
     return np.stack([center[0] + steps * np.cos(angles), center[1] + steps * np.sin(angles)])
 
 
-def find_answers(scores: Any) -> FloatArray:
+def find_answers(scores: Any) -> Answers:
     """Return what boundaries are drawn of: values of two classes, or the winners' numbers."""
     scores = np.asarray(scores)
-    answers: FloatArray = scores if scores.ndim == 1 else scores.argmax(axis=1)
+    answers: Answers = scores if scores.ndim == 1 else scores.argmax(axis=1)
     return answers
 
 
-def draw_boundary(
-    ax: Any, grid: FloatArray, answers: FloatArray, n_classes: int, **style: Any
-) -> Any:
+def draw_boundary(ax: Any, grid: Float64, answers: Answers, n_classes: int, **style: Any) -> Any:
     """Draw where the answers at a grid's points change, or nothing where they never do."""
     # Decision values change their sign; winners' numbers change between whole ones.
     levels = [0.0] if answers.dtype.kind == "f" else [i + 0.5 for i in range(n_classes - 1)]
@@ -86,12 +88,12 @@ def draw_boundary(
     return ax.contour(*grid, answers, levels, **style)
 
 
-def draw_dots(ax: Any, rows: FloatArray, classes: IntArray, **style: Any) -> Any:
+def draw_dots(ax: Any, rows: Reals, classes: Ints, **style: Any) -> Any:
     """Draw rows in their classes' colors."""
     return ax.scatter(*rows.T, c=class_colors(classes), **style)
 
 
-def draw_numbers(ax: Any, numbers: IntArray, limits: FloatArray, colors: Sequence[Any]) -> Any:
+def draw_numbers(ax: Any, numbers: Ints, limits: Float64, colors: Sequence[Any]) -> Any:
     """Fill each pixel with the color of its number."""
     from matplotlib.colors import ListedColormap
 
@@ -107,7 +109,7 @@ def draw_numbers(ax: Any, numbers: IntArray, limits: FloatArray, colors: Sequenc
     )
 
 
-def draw_frame(ax: Any, limits: FloatArray, names: tuple[str, str]) -> None:
+def draw_frame(ax: Any, limits: Float64, names: tuple[str, str]) -> None:
     """Set the axes' labels and ranges."""
     ax.set(xlabel=names[0], ylabel=names[1])
     ax.set_xlim(*limits[0])

@@ -3,12 +3,12 @@
 import numpy as np
 
 from daskls.partition.tree import Tree
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64, Ints
 
 __all__ = ["cell_polygons", "color_cells", "plane_tree", "power_polygons"]
 
 
-def plane_tree(tree: Tree, features: tuple[int, int], point: FloatArray) -> Tree:
+def plane_tree(tree: Tree, features: tuple[int, int], point: Float64) -> Tree:
     """Return the tree as it cuts the plane of two features through a point.
 
     Parameters
@@ -27,7 +27,7 @@ def plane_tree(tree: Tree, features: tuple[int, int], point: FloatArray) -> Tree
     )
 
 
-def cell_polygons(tree: Tree, limits: FloatArray) -> dict[int, FloatArray]:
+def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
     """Cut a rectangle by the half-planes of a tree.
 
     Parameters
@@ -58,9 +58,7 @@ def cell_polygons(tree: Tree, limits: FloatArray) -> dict[int, FloatArray]:
     return dict(sorted(polygons.items()))
 
 
-def power_polygons(
-    points: FloatArray, offsets: FloatArray, limits: FloatArray
-) -> dict[int, FloatArray]:
+def power_polygons(points: Float64, offsets: Float64, limits: Float64) -> dict[int, Float64]:
     """Cut a rectangle into the regions where squared distance plus offset is least.
 
     Parameters
@@ -87,15 +85,15 @@ def power_polygons(
     return polygons
 
 
-def _rectangle(limits: FloatArray) -> FloatArray:
+def _rectangle(limits: Float64) -> Float64:
     """Return a rectangle's corners."""
     (left, right), (bottom, top) = np.asarray(limits, np.float64)
     return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
 
 
-def _clip(polygon: FloatArray, distance: FloatArray) -> FloatArray:
+def _clip(polygon: Float64, distance: Float64) -> Float64:
     """Return the part of a convex polygon where the corners' signed distance is negative."""
-    corners: list[FloatArray] = []
+    corners: list[Float64] = []
     for i in range(len(polygon)):
         a, b = distance[i - 1], distance[i]
         if (a < 0) != (b < 0):
@@ -105,7 +103,7 @@ def _clip(polygon: FloatArray, distance: FloatArray) -> FloatArray:
     return np.array(corners).reshape(-1, 2)
 
 
-def color_cells(labels: IntArray, n_cells: int, n_colors: int) -> IntArray:
+def color_cells(labels: Ints, n_cells: int, n_colors: int) -> Int64:
     """Number colors so that neighbors differ, as far as the colors suffice.
 
     Parameters

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.plotting.lazy import new_axes
-from daskls.records import FloatArray
+from daskls.records import Float64
 
 __all__ = ["SelectionDisplay"]
 
@@ -37,7 +37,7 @@ class SelectionDisplay:
     frame_ : Rectangle around the chosen candidate
     """
 
-    errors: FloatArray
+    errors: Float64
     n_neighbors: list[int]
     width_labels: list[str]
     cost_labels: list[str]
@@ -105,7 +105,7 @@ class SelectionDisplay:
         return self
 
     @staticmethod
-    def _write(ax: Any, percent: FloatArray, middle: float) -> None:
+    def _write(ax: Any, percent: Float64, middle: float) -> None:
         """Write each error into its square, light on dark."""
         for (i, j), value in np.ndenumerate(percent):
             color = "white" if value > middle else "#333333"

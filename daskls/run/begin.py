@@ -14,13 +14,7 @@ from daskls.partition.base import Partition
 from daskls.partition.forest import Forest, grow_forest
 from daskls.partition.stored import read_partition, write_partition
 from daskls.plan import Extent, check_sample, plan_sample
-from daskls.records import (
-    LARGEST,
-    SMALLEST,
-    FloatArray,
-    IntArray,
-    SolverSpec,
-)
+from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.contract import Beginning, FitRequest
 from daskls.run.identity import find_seed, open_root
@@ -103,7 +97,7 @@ def share_of(n_rows: int, n_cells: int) -> int:
 
 def regroup_all(
     begun: Beginning, clock: StageClock, client: Any = None
-) -> tuple[Partition, Exchange, IntArray]:
+) -> tuple[Partition, Exchange, Int64]:
     """Cut space and write every row to its leaf, as far as the store does not hold them yet.
 
     Parameters
@@ -207,7 +201,7 @@ def _exchange(begun: Beginning, partition: Partition) -> Exchange:
     )
 
 
-def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> FloatArray:
+def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> Float64:
     """Return the weight of each class, by code; "balanced" uses the counts of the whole data."""
     k = scan.target.n_classes
     if request.class_weight is None:
@@ -226,7 +220,7 @@ def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> Flo
     return np.array([float(request.class_weight.get(label, 1.0)) for label in classes])
 
 
-def _check_folds(n_folds: int, counts: IntArray) -> None:
+def _check_folds(n_folds: int, counts: Int64) -> None:
     """Refuse folds that no class fills; warn, as scikit-learn does, where some class does not.
 
     Raises
@@ -248,7 +242,7 @@ def _check_folds(n_folds: int, counts: IntArray) -> None:
         )
 
 
-def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: FloatArray) -> None:
+def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> None:
     """Refuse products of C and weights that leave the range of float32 with room for sums.
 
     Raises

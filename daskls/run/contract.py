@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources, SamplePlan
-from daskls.records import FloatArray, SolverSpec
+from daskls.records import Float64, SolverSpec
 from daskls.run.progress import StageClock
 from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan
@@ -97,7 +97,7 @@ class Beginning:
     sampling: SamplePlan
     sample: "Sample"
     seed: int
-    class_weight: FloatArray
+    class_weight: Float64
     root: Root
 
     @property

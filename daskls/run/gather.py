@@ -11,7 +11,7 @@ from daskls.neighbors.regions import measure_regions
 from daskls.partition.cells import cut_into_cells
 from daskls.partition.shuffle import row_keys
 from daskls.plan import group_open
-from daskls.records import IntArray, LeafRows, Regions
+from daskls.records import Int64, Keys, LeafRows, Regions, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.contract import Beginning
@@ -66,9 +66,9 @@ class RowsHandle:
         return read_training
 
 
-def folds_of(numbers: IntArray, seed: int, n_folds: int) -> IntArray:
+def folds_of(numbers: RowNumbers, seed: int, n_folds: int) -> Keys:
     """Return the fold of each row, by its global number."""
-    folds: IntArray = row_keys(numbers, ROW_FOLDS(seed)) % np.uint64(n_folds)
+    folds: Keys = row_keys(numbers, ROW_FOLDS(seed)) % np.uint64(n_folds)
     return folds
 
 
@@ -129,7 +129,7 @@ def rows_handle(begun: Beginning) -> RowsHandle:
 def gather_rows(
     begun: Beginning,
     exchange: Exchange,
-    leaf_rows: IntArray,
+    leaf_rows: Int64,
     clock: StageClock,
     client: Any = None,
 ) -> None:
@@ -147,7 +147,7 @@ def gather_rows(
     exchange.delete()
 
 
-def _bundles(begun: Beginning, leaf_rows: IntArray) -> list[tuple[int, int]]:
+def _bundles(begun: Beginning, leaf_rows: Int64) -> list[tuple[int, int]]:
     """Group neighboring leaves that are not done, of about equal rows a task."""
     share = int(leaf_rows.sum()) // N_GATHERS
     most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // begun.sizes.row_nbytes
@@ -155,7 +155,7 @@ def _bundles(begun: Beginning, leaf_rows: IntArray) -> list[tuple[int, int]]:
     return group_open(leaf_rows.tolist(), done, min(share, most))
 
 
-def _finished_rows(begun: Beginning, leaf_rows: IntArray) -> Callable[[], int]:
+def _finished_rows(begun: Beginning, leaf_rows: Int64) -> Callable[[], int]:
     """Return a function that counts the rows gathered."""
     places = np.r_[0, np.cumsum(leaf_rows)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import FloatArray
+from daskls.records import Labels
 from daskls.run.contract import FitRequest
 from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan, name_classes
@@ -110,7 +110,7 @@ def _kind_to_json(target: Target) -> dict[str, Any]:
     return {} if target.kind == "classes" else {"target": target.kind}
 
 
-def _labels_to_json(labels: FloatArray) -> dict[str, Any]:
+def _labels_to_json(labels: Labels) -> dict[str, Any]:
     """Return class labels and their dtype as JSON values."""
     return {"dtype": labels.dtype.str, "values": labels.tolist()}
 

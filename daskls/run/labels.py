@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import FloatArray
+from daskls.records import Labels
 
 __all__ = ["BadLabel", "check_label_kind", "first_bad_label", "label_error"]
 
@@ -39,7 +39,7 @@ def check_label_kind(dtype: np.dtype[Any]) -> None:
         raise DataError(f"Unknown label type: y holds {held} ({dtype}); {TAKEN}. {remedy}.")
 
 
-def first_bad_label(y: FloatArray) -> BadLabel | None:
+def first_bad_label(y: Labels) -> BadLabel | None:
     """Return the first row whose label is none; NaN and infinity among numbers are none.
 
     Objects must be text: what else they may be has no order and no place in a model.

@@ -10,7 +10,7 @@ import numpy as np
 from daskls.errors import DamageError, StoreError
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
@@ -48,16 +48,16 @@ def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
 
 @undisturbed
 def assign_block(
-    X: FloatArray,
-    y: FloatArray,
-    weights: FloatArray | None,
+    X: Reals,
+    y: Labels,
+    weights: Reals | None,
     *,
     root: str,
     fingerprint: str,
     exchange: Exchange,
     target: Target,
-    class_weight: FloatArray,
-    first_kept: IntArray,
+    class_weight: Float64,
+    first_kept: Int64,
     block_info: Any = None,
 ) -> int:
     """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
@@ -79,7 +79,7 @@ def assign_block(
     return checksum
 
 
-def _held(leaves: Iterator[IntArray]) -> Iterator[IntArray]:
+def _held(leaves: Iterator[Ints]) -> Iterator[Ints]:
     """Yield what an iterator computes on one BLAS thread: nothing is written that was disturbed."""
     while True:
         with one_blas_thread():
@@ -103,11 +103,11 @@ def regroup_rows(
     rows: BlockRows,
     scan: TargetScan,
     exchange: Exchange,
-    class_weight: FloatArray,
+    class_weight: Float64,
     root: Root,
     checksum: int,
     client: Any = None,
-) -> IntArray:
+) -> Int64:
     """Write the exchange and its manifest; return the rows of each leaf.
 
     Raises
@@ -139,10 +139,10 @@ def regroup_rows(
         )
     # One small task, so that the client need not see what the workers write.
     (leaf_rows,) = compute_each(stack_manifest, [(exchange,)], client)
-    counts: IntArray = leaf_rows
+    counts: Int64 = leaf_rows
     return counts
 
 
-def stack_manifest(exchange: Exchange) -> IntArray:
+def stack_manifest(exchange: Exchange) -> Int64:
     """Write the manifest of all blocks; return the rows of each leaf."""
     return exchange.stack_manifest()

@@ -17,7 +17,7 @@ import dask.array as da
 import numpy as np
 
 from daskls.errors import DasklsError, DataError, StoreError
-from daskls.records import FloatArray
+from daskls.records import AnyArray, Labels
 from daskls.run.chunks import (
     UNPACKED_COPIES,
     check_sizes,
@@ -67,7 +67,7 @@ class BlockRows:
     X: da.Array
     y: da.Array
     weights: da.Array | None = None
-    classes: FloatArray | None = None
+    classes: Labels | None = None
     source_nbytes: int = 0
     unpack_nbytes: int = 0
 
@@ -120,7 +120,7 @@ def cut_large(X: da.Array, nbytes: int) -> da.Array:
     return X.rechunk({0: chunks}, method="tasks")
 
 
-def read_rows(handle: ArrayHandle, block_info: Any = None) -> FloatArray:
+def read_rows(handle: ArrayHandle, block_info: Any = None) -> AnyArray:
     """Read the rows of one block; a column for a one-dimensional array."""
     start, stop = block_info[None]["array-location"][0]
     rows = handle.read(start, stop)
@@ -217,7 +217,7 @@ def _known_chunks(array: da.Array) -> da.Array:
     return array.compute_chunk_sizes() if unknown else array
 
 
-def find_labels(X: Any, y: Any) -> tuple[Any, FloatArray | None]:
+def find_labels(X: Any, y: Any) -> tuple[Any, Labels | None]:
     """Return y, or that of the data set that X is the path of; and the labels of its codes.
 
     Raises

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import FloatArray, IntArray
+from daskls.records import Int64, Labels, Reals, RowNumbers
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan, block_checksum, take_kept
@@ -20,7 +20,7 @@ __all__ = ["Sample", "sample_block", "sample_numbers", "sample_rows"]
 class BlockSample:
     """The sampled rows of one block, its checksum, and its first row that is not finite."""
 
-    X: FloatArray
+    X: Reals
     checksum: int
     bad_row: int | None
     bad_value: float
@@ -30,11 +30,11 @@ class BlockSample:
 class Sample:
     """Sampled rows in the order of their numbers, and the checksum of all rows."""
 
-    X: FloatArray
+    X: Reals
     checksum: int
 
 
-def sample_numbers(n_rows: int, n_sample: int, seed: int) -> IntArray:
+def sample_numbers(n_rows: int, n_sample: int, seed: int) -> RowNumbers:
     """Return sorted global row numbers: the same whatever the blocks, in every task."""
     if n_sample >= n_rows:
         return np.arange(n_rows)
@@ -44,12 +44,12 @@ def sample_numbers(n_rows: int, n_sample: int, seed: int) -> IntArray:
 
 
 def sample_block(
-    X: FloatArray,
-    y: FloatArray,
-    weights: FloatArray | None,
+    X: Reals,
+    y: Labels,
+    weights: Reals | None,
     *,
     target: Target,
-    first_kept: IntArray,
+    first_kept: Int64,
     n_sample: int,
     seed: int,
     block_info: Any = None,

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.checksum import row_checksum
-from daskls.records import LARGEST, SMALLEST, FloatArray, IntArray
+from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Int64, Labels, Mask, Reals, Targets
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.labels import BadLabel, first_bad_label, label_error
 from daskls.run.rows import BlockRows
@@ -31,8 +31,8 @@ class BlockTargets:
     Numbers have no labels.
     """
 
-    labels: FloatArray
-    counts: IntArray
+    labels: Labels
+    counts: Int64
     n_kept: int
     weight_range: tuple[float, float]
     bad_label: BadLabel | None
@@ -52,8 +52,8 @@ class TargetScan:
     """
 
     target: Target
-    counts: IntArray
-    first_kept: IntArray
+    counts: Int64
+    first_kept: Int64
     weight_range: tuple[float, float]
 
     @property
@@ -62,7 +62,7 @@ class TargetScan:
         return int(self.first_kept[-1])
 
 
-def kept_rows(X: FloatArray, weights: FloatArray | None) -> Any:
+def kept_rows(X: AnyArray, weights: Reals | None) -> Any:
     """Return an index of the rows that count: a row of weight 0 is as if it were not there."""
     if weights is None or (weights[:, 0] > 0).all():
         # A slice copies nothing.
@@ -71,7 +71,7 @@ def kept_rows(X: FloatArray, weights: FloatArray | None) -> Any:
 
 
 def scan_block(
-    y: FloatArray, weights: FloatArray | None, *, kind: TargetKind, block_info: Any = None
+    y: Labels, weights: Reals | None, *, kind: TargetKind, block_info: Any = None
 ) -> BlockTargets:
     """Count the labels of one block, or its numbers."""
     _, first_row = block_start(block_info)
@@ -95,7 +95,7 @@ def scan_block(
     return BlockTargets(labels, counts, len(kept), weight_range, bad_label, bad_weight)
 
 
-def _first(bad: FloatArray, first_row: int) -> int | None:
+def _first(bad: Mask, first_row: int) -> int | None:
     """Return the global number of the first bad row."""
     places = np.flatnonzero(bad)
     return first_row + int(places[0]) if len(places) else None
@@ -143,7 +143,7 @@ def _no_row_counts(wanted: str) -> DataError:
     )
 
 
-def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[FloatArray, IntArray]:
+def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels, Int64]:
     """Return the sorted labels of all blocks, and the rows of each; refuse what is no class."""
     labels = np.unique(np.concatenate([b.labels for b in blocks]))
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
@@ -164,7 +164,7 @@ def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[FloatAr
     return labels, counts
 
 
-def name_classes(rows: BlockRows, labels: FloatArray) -> FloatArray:
+def name_classes(rows: BlockRows, labels: Labels) -> Labels:
     """Return the user's name of each value that `scan_targets` found in y, in order.
 
     Raises
@@ -174,7 +174,7 @@ def name_classes(rows: BlockRows, labels: FloatArray) -> FloatArray:
     return name_codes(labels, rows.classes)
 
 
-def name_codes(codes: FloatArray, classes: FloatArray | None) -> FloatArray:
+def name_codes(codes: Labels, classes: Labels | None) -> Labels:
     """Return the label of each class code of a data set; without classes y holds labels itself.
 
     Raises
@@ -189,13 +189,13 @@ def name_codes(codes: FloatArray, classes: FloatArray | None) -> FloatArray:
             f"y holds the class code {foreign[0]!r}, but the data set names {len(classes)} "
             f"classes, of codes 0 to {len(classes) - 1}. Write y or the classes again."
         )
-    named: FloatArray = classes[codes.astype(np.int64)]
+    named: Labels = classes[codes.astype(np.int64)]
     return named
 
 
 def take_kept(
-    X: FloatArray, y: FloatArray, weights: FloatArray | None, target: Target
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    X: Reals, y: Labels, weights: Reals | None, target: Target
+) -> tuple[Reals, Targets, Float64]:
     """Return the features, targets and weights of a block's rows that count."""
     kept = kept_rows(X, weights)
     targets = target.encode(y[kept, 0])
@@ -203,7 +203,7 @@ def take_kept(
     return X[kept], targets, given
 
 
-def block_checksum(X: FloatArray, targets: FloatArray, weights: FloatArray, first_kept: int) -> int:
+def block_checksum(X: Reals, targets: Targets, weights: Float64, first_kept: int) -> int:
     """Return the checksum of rows with targets and weights, which adds up over blocks."""
     extra = np.column_stack([targets.astype(np.float64), weights])
     return (row_checksum(X, first_kept) + row_checksum(extra, first_kept)) % 2**64

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import FloatArray
+from daskls.records import Reals
 
 __all__ = ["check_unmasked", "first_bad_value", "value_error"]
 
@@ -14,7 +14,7 @@ LARGEST = 1e18
 TILE_ROWS = 4096
 
 
-def first_bad_value(X: FloatArray) -> tuple[int, float] | None:
+def first_bad_value(X: Reals) -> tuple[int, float] | None:
     """Return (row, value) of the first value that is NaN, infinite or too large; or None.
 
     Raises
@@ -24,7 +24,8 @@ def first_bad_value(X: FloatArray) -> tuple[int, float] | None:
     check_unmasked(X, "X")
     if X.dtype.kind != "f":
         return None
-    limit = min(LARGEST, float(np.finfo(X.dtype).max))
+    # The kind says that they are floats; no type follows from it.
+    limit = min(LARGEST, float(np.finfo(X.dtype).max))  # type: ignore[type-var]
     # Tile by tile: a temporary of X's size would double the memory of the task.
     for start in range(0, len(X), TILE_ROWS):
         tile = X[start : start + TILE_ROWS]
