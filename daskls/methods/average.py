@@ -7,7 +7,7 @@ import numpy as np
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import pairs_of, spread_pairs, vote_scores
 from daskls.methods.scores import empty_scores, model_scores
-from daskls.records import FloatArray, IntArray, LocalModel
+from daskls.records import Float64, Ints, LocalModel, Reals
 from daskls.store.reader import ModelReader
 
 __all__ = [
@@ -30,7 +30,7 @@ SLAB_NBYTES = 64 << 20
 LEAST_SLAB_ROWS = 240
 
 
-def mean_of_views(reader: ModelReader, X: FloatArray, views: list[IntArray]) -> FloatArray:
+def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
     """Return the scores of the models that each row asks: of one, or the mean of several.
 
     Parameters
@@ -52,7 +52,7 @@ def mean_of_views(reader: ModelReader, X: FloatArray, views: list[IntArray]) -> 
     return scores
 
 
-def mean_of_all(reader: ModelReader, X: FloatArray) -> FloatArray:
+def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
     """Return the scores of the mean of all cells' clipped decision functions."""
     n_classes = reader.n_classes
     scores = empty_scores(len(X), n_classes)
@@ -70,13 +70,13 @@ def mean_of_all(reader: ModelReader, X: FloatArray) -> FloatArray:
     return scores
 
 
-def _mean_scores(mean: FloatArray, n_classes: int) -> FloatArray:
+def _mean_scores(mean: Float64, n_classes: int) -> Float64:
     """Return the scores of mean decision values, one column a pair of classes."""
-    scores: FloatArray = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
+    scores: Float64 = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
     return scores
 
 
-def _slabs(reader: ModelReader, cells: IntArray) -> Iterator[tuple[LocalModel, IntArray]]:
+def _slabs(reader: ModelReader, cells: Ints) -> Iterator[tuple[LocalModel, Ints]]:
     """Yield each cell that rows lie in, with at most `SLAB_ROWS` of them."""
     if not len(cells):
         return
@@ -94,7 +94,7 @@ def slab_rows(n_support: int) -> int:
     return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
 
 
-def _tiles(cells: IntArray, n_classes: int) -> Iterator[slice | IntArray]:
+def _tiles(cells: Ints, n_classes: int) -> Iterator[slice | Ints]:
     """Yield rows in parts whose decisions of all pairs of classes fit `SUPER_NBYTES`.
 
     Rows of neighboring cells stay together, so that few cells are read more than once.
@@ -108,9 +108,7 @@ def _tiles(cells: IntArray, n_classes: int) -> Iterator[slice | IntArray]:
         yield order[start : start + n_rows]
 
 
-def _mean_decisions(
-    reader: ModelReader, X: FloatArray, views: list[IntArray], n_classes: int
-) -> FloatArray:
+def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_classes: int) -> Float64:
     """Return the views' mean of clipped decision values, one column a pair of classes."""
     total = np.zeros((len(X), len(pairs_of(n_classes))))
     # In the order of views: a sum's bits depend on its order.

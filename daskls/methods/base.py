@@ -14,7 +14,7 @@ from daskls.errors import StoreError
 from daskls.partition.base import Partition
 from daskls.partition.stored import model_partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Ints, Reals
 from daskls.registry import METHODS, find_entry, load_object
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
@@ -87,7 +87,7 @@ class Method(ABC):
     # --- a model
 
     @abstractmethod
-    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Return the scores of rows, (m,) for two classes, (m, k) for more."""
 
     def check_complete(self, root: Root) -> None:
@@ -116,9 +116,7 @@ class Method(ABC):
         """
         return model_partition(reader)
 
-    def agreement(
-        self, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
-    ) -> FloatArray:
+    def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
         """Return how probable each training row's label is, float64 (m,).
 
         Parameters

@@ -4,7 +4,7 @@ import numpy as np
 
 from daskls.neighbors.regions import measure_regions
 from daskls.partition.tree import route_rows
-from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.records import Int64, LeafRows, Reals, Regions, RowNumbers
 
 __all__ = ["SEARCH_CELL_ROWS", "one_leaf"]
 
@@ -15,7 +15,7 @@ CENTER_CELL_ROWS = 256
 SEARCH_CELL_ROWS = 1024
 
 
-def one_leaf(X: FloatArray, numbers: IntArray) -> tuple[LeafRows, Regions, IntArray]:
+def one_leaf(X: Reals, numbers: RowNumbers) -> tuple[LeafRows, Regions, Int64]:
     """Return rows as a leaf that searches can read, its region, and which row each of it is."""
     # Here, so that a process which only predicts never loads the trainers.
     from daskls.partition.grow import grow_tree

@@ -11,7 +11,7 @@ import numpy as np
 from daskls.methods.average import SLAB_ROWS, SUPER_NBYTES
 from daskls.methods.base import method_of
 from daskls.methods.scores import labels_of
-from daskls.records import FloatArray
+from daskls.records import Float64, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.chunks import merge_chunks
@@ -27,7 +27,7 @@ __all__ = ["predict_block", "predict_lazily", "predict_to_zarr", "score_rows"]
 
 
 @undisturbed
-def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
+def score_rows(reader: ModelReader, X: Reals) -> Float64:
     """Return the scores of rows, grouped by cell: (m,) for two classes, (m, k) for more.
 
     Positive speaks for the second of two classes; a cell of one class answers +-1.
@@ -37,8 +37,8 @@ def score_rows(reader: ModelReader, X: FloatArray) -> FloatArray:
 
 
 def predict_block(
-    X: FloatArray, handle: ModelHandle, classes: FloatArray | None, block_info: Any = None
-) -> FloatArray:
+    X: Reals, handle: ModelHandle, classes: Labels | None, block_info: Any = None
+) -> Float64 | Labels:
     """Answer one block: labels if ``classes`` is given, else scores.
 
     Raises
@@ -55,7 +55,7 @@ def predict_block(
 
 
 def predict_lazily(
-    X: da.Array, handle: ModelHandle, classes: FloatArray | None, n_scores: int
+    X: da.Array, handle: ModelHandle, classes: Labels | None, n_scores: int
 ) -> da.Array:
     """Return a lazy array of labels (n,), or of scores (n,) or (n, k); rows and chunks as X's.
 
@@ -89,10 +89,10 @@ def predict_lazily(
 
 
 def write_block(
-    X: FloatArray,
+    X: Reals,
     *,
     handle: ModelHandle,
-    classes: FloatArray | None,
+    classes: Labels | None,
     target: ArrayHandle,
     block_info: Any = None,
 ) -> int:
@@ -106,7 +106,7 @@ def write_block(
 def predict_to_zarr(
     source: Any,
     handle: ModelHandle,
-    classes: FloatArray,
+    classes: Labels,
     path: Path,
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -144,7 +144,7 @@ def predict_to_zarr(
     return output
 
 
-def predict_array(X: FloatArray, handle: ModelHandle, classes: FloatArray | None) -> FloatArray:
+def predict_array(X: Reals, handle: ModelHandle, classes: Labels | None) -> Float64 | Labels:
     """Answer rows in memory, on this machine's threads; no scheduler is involved.
 
     Raises

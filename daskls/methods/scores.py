@@ -3,13 +3,13 @@
 import numpy as np
 
 from daskls.kernels.votes import class_scores, vote_scores
-from daskls.records import FloatArray, LocalModel
+from daskls.records import Float64, Labels, LocalModel, Reals
 from daskls.solvers.evaluate import cell_scores
 
 __all__ = ["empty_scores", "labels_of", "model_scores"]
 
 
-def model_scores(model: LocalModel, X: FloatArray, n_classes: int) -> FloatArray:
+def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     """Return one cell's scores in the shape of the whole model's."""
     present = len(model.classes)
     if n_classes == 2:
@@ -25,13 +25,13 @@ def model_scores(model: LocalModel, X: FloatArray, n_classes: int) -> FloatArray
     return class_scores(scores, model.classes, n_classes)
 
 
-def empty_scores(n_rows: int, n_classes: int) -> FloatArray:
+def empty_scores(n_rows: int, n_classes: int) -> Float64:
     """Return an array for the scores of rows: (m,) for two classes, (m, k) for more."""
     return np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
 
 
-def labels_of(scores: FloatArray, classes: FloatArray) -> FloatArray:
+def labels_of(scores: Float64, classes: Labels) -> Labels:
     """Return the label of each row's scores."""
     winners = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
-    labels: FloatArray = classes[winners]
+    labels: Labels = classes[winners]
     return labels

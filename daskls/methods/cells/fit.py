@@ -11,7 +11,7 @@ from daskls.partition.chunks import Chunks
 from daskls.partition.stored import read_partition, stored
 from daskls.partition.tree import Tree, read_trees
 from daskls.plan import plan_bundles
-from daskls.records import IntArray, SolverSpec
+from daskls.records import Int64, SolverSpec
 from daskls.run.begin import regroup_all
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
@@ -63,12 +63,12 @@ def _trained(root: Root) -> Partition | None:
     return partition if is_done else None
 
 
-def _n_cells(leaf_rows: IntArray, cell_size: int) -> int:
+def _n_cells(leaf_rows: Int64, cell_size: int) -> int:
     """Return the expected number of cells."""
     return int((-(-leaf_rows // cell_size)).sum())
 
 
-def _finished_cells(root: Root, leaf_rows: IntArray, cell_size: int) -> Callable[[], int]:
+def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[], int]:
     """Return a function that counts the cells of the bundles on disk."""
 
     def count() -> int:

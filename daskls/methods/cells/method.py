@@ -8,7 +8,7 @@ from daskls.methods.base import Method
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 from daskls.store.layout import Root
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
@@ -48,7 +48,7 @@ class Voronoi(Method):
 
         fit_cells(begun, clock, client)
 
-    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Ask one cell a partition, or all where cells have no place in space."""
         views = self.space(reader).find(X)
         return mean_of_all(reader, X) if views is None else mean_of_views(reader, X, views)

@@ -10,14 +10,7 @@ import numpy as np
 from daskls.partition.base import Partition
 from daskls.partition.cells import cut_into_cells
 from daskls.partition.tree import Tree, tree_arrays
-from daskls.records import (
-    Bundle,
-    BundleReport,
-    CellReport,
-    IntArray,
-    LocalModel,
-    SolverSpec,
-)
+from daskls.records import Bundle, BundleReport, CellReport, Int32, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.regroup import load_partition
@@ -70,7 +63,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
 
 
 def _cells_of(
-    rows: Rows, tree: Tree, cells: IntArray, leaf: int, partition: Partition, job: FitJob
+    rows: Rows, tree: Tree, cells: Int32, leaf: int, partition: Partition, job: FitJob
 ) -> Iterator[CellRows]:
     """Yield the rows of each cell of a leaf, as the solver asks for them."""
     number = partition.partition_of(leaf)

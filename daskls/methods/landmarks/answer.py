@@ -4,13 +4,13 @@ import numpy as np
 
 from daskls.kernels.landmarks import decide_linear, project_tiles
 from daskls.methods.landmarks.model import read_linear_model
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 from daskls.store.reader import ModelReader
 
 __all__ = ["score_linearly"]
 
 
-def score_linearly(reader: ModelReader, X: FloatArray) -> FloatArray:
+def score_linearly(reader: ModelReader, X: Reals) -> Float64:
     """Return the decision values of rows: (m,) for two classes, (m, k) for more."""
     model = read_linear_model(reader)
     cells = model.cells.nearest(X)

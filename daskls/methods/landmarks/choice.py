@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from daskls.records import IntArray
+from daskls.records import Mask
 
 __all__ = ["COST_SHARES", "MOST_CLUSTERS", "count_clusters", "edge_of", "pick_cost"]
 
@@ -27,7 +27,7 @@ def count_clusters(n_rows: int) -> int:
     return min(max(int((n_rows / ROWS_OF_ONE) ** 1.5), 2), MOST_CLUSTERS)
 
 
-def pick_cost(errors: Sequence[float], unsolved: IntArray, told: IntArray) -> int:
+def pick_cost(errors: Sequence[float], unsolved: Mask, told: Mask) -> int:
     """Return which candidate of C is best.
 
     Parameters

@@ -23,11 +23,7 @@ from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.partition.points import find_points
 from daskls.partition.voronoi import VoronoiCells
 from daskls.plan import group_open
-from daskls.records import (
-    CellReport,
-    FloatArray,
-    IntArray,
-)
+from daskls.records import CellReport, Float64, Int64, Mask, Table
 from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
@@ -68,11 +64,11 @@ class Solved:
     is_open : bool array, shape (p,). Which ended above ``tol``.
     """
 
-    rounds: IntArray
-    places: IntArray
-    biases: FloatArray
-    steps: IntArray
-    is_open: IntArray
+    rounds: Int64
+    places: Int64
+    biases: Float64
+    steps: Int64
+    is_open: Mask
 
 
 def fit_jointly(
@@ -127,7 +123,7 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
     write_landmarks(begun.root, landmarks, gamma)
 
 
-def _groups(begun: Beginning, leaf_rows: IntArray, n_landmarks: int) -> list[tuple[int, int]]:
+def _groups(begun: Beginning, leaf_rows: Int64, n_landmarks: int) -> list[tuple[int, int]]:
     """Group neighboring cells of about equal bytes."""
     n_problems = n_candidates(begun.request.spec) * len(_positive(begun))
     row_nbytes = 8 * (n_landmarks + begun.rows.n_features)
@@ -146,7 +142,7 @@ def _solve(
     begun: Beginning,
     cells: VoronoiCells,
     groups: list[tuple[int, int]],
-    leaf_rows: IntArray,
+    leaf_rows: Int64,
     job: JointJob,
     clock: StageClock,
     client: Any,
@@ -196,8 +192,8 @@ def _choose_cost(
     problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
     solved = _search("select", problems, groups, job, clock, client)
     shape = len(costs), n_folds, len(codes)
-    arrays = (a.reshape(shape) for a in (solved.rounds, solved.places, solved.biases))
-    judged = Judged("select", *arrays)
+    rounds, places = solved.rounds.reshape(shape), solved.places.reshape(shape)
+    judged = Judged("select", rounds, places, solved.biases.reshape(shape))
     results = compute_each(judge_group, [(group, judged, job) for group in groups], client)
     wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
     given = np.any([result[2] for result in results], axis=0)
@@ -283,12 +279,12 @@ def _search(
 
 def _read_solution(
     solved: Solved, groups: list[tuple[int, int]], job: JointJob
-) -> tuple[FloatArray, IntArray]:
+) -> tuple[Float64, Int64]:
     """Return theta (q, k, l), and the rows with alpha > 0 of each cell, of all problems."""
-    theta: list[FloatArray] = []
-    support: list[IntArray] = []
+    theta: list[Float64] = []
+    support: list[Int64] = []
     for group in groups:
-        own: list[FloatArray] = []
+        own: list[Float64] = []
         counts = np.zeros(group[1] - group[0] + 1)
         for number, place in zip(solved.rounds.tolist(), solved.places.tolist(), strict=True):
             task = Path(job.root), "train", number, group
@@ -302,8 +298,8 @@ def _read_solution(
 
 
 def _report(
-    own: CellReport, leaf_rows: IntArray, solved: Solved, support: IntArray, errors: FloatArray
-) -> FloatArray:
+    own: CellReport, leaf_rows: Int64, solved: Solved, support: Int64, errors: Float64
+) -> Table:
     """Return the table of cells; ``own`` has what they share."""
     rows = [
         replace(

@@ -10,7 +10,7 @@ from daskls.methods.landmarks.model import read_linear_model
 from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
@@ -46,7 +46,7 @@ class L3(LandmarkSpec, Method):
 
         fit_jointly(self, begun, clock, client)
 
-    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Ask the linear function of each query's cluster."""
         from daskls.methods.landmarks.answer import score_linearly
 

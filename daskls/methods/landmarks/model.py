@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from daskls.partition.stored import read_as, stored
 from daskls.partition.voronoi import VoronoiCells
-from daskls.records import FloatArray
+from daskls.records import Float64, Table
 from daskls.store.caches import kept
 from daskls.store.guard import damaged
 from daskls.store.joint import read_gamma, write_linear_index
@@ -28,13 +28,13 @@ class LinearModel:
     """
 
     cells: VoronoiCells
-    landmarks: FloatArray
+    landmarks: Float64
     gamma: float | None
-    theta: FloatArray
-    intercepts: FloatArray
+    theta: Float64
+    intercepts: Float64
 
 
-def write_linear_model(root: Root, model: LinearModel, report: FloatArray) -> None:
+def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
     """Write the finished model, then set the marker.
 
     Parameters

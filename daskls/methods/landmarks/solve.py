@@ -11,7 +11,7 @@ from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
 from daskls.partition.stored import read_as
 from daskls.partition.voronoi import VoronoiCells
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64, Mask
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.gather import folds_of
 from daskls.store.caches import kept
@@ -57,8 +57,8 @@ class Round:
 
     phase: str
     number: int
-    problems: FloatArray
-    before: IntArray
+    problems: Float64
+    before: Int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,12 @@ class Judged:
     """
 
     phase: str
-    rounds: IntArray
-    places: IntArray
-    biases: FloatArray
+    rounds: Int64
+    places: Int64
+    biases: Float64
 
 
-def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, FloatArray, float | None]:
+def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float | None]:
     """Return the center of a store's rows, landmarks and gamma; read once a process.
 
     Raises
@@ -91,7 +91,7 @@ def load_landmarks(root: str, fingerprint: str) -> tuple[FloatArray, FloatArray,
 @kept(maxsize=4)
 def _load_landmarks(
     root: str, fingerprint: str, stamp: Hashable
-) -> tuple[FloatArray, FloatArray, float | None]:
+) -> tuple[Float64, Float64, float | None]:
     """Read them; the stamp keeps those of a replaced store from being used again."""
     opened = Root.open(Path(root))
     found = read_landmarks(opened)
@@ -112,7 +112,7 @@ def _changed(root: Path | str) -> StoreError:
     return StoreError(f"The store {root} was changed while a fit used it. Fit again.")
 
 
-def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, FloatArray]]:
+def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, Float64]]:
     """Yield number from 0, rows, and projected rows of each cell; one in memory at a time."""
     center, landmarks, gamma = load_landmarks(job.root, job.fingerprint)
     for cell in range(cells[0], cells[1] + 1):
@@ -121,7 +121,7 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
 
 
 @undisturbed
-def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> FloatArray:
+def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
     """Solve all problems of a round in some cells; return the statistics.
 
     A retry after a worker's death finds the file and reads it.
@@ -172,7 +172,7 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
 @undisturbed
 def judge_group(
     cells: tuple[int, int], judged: Judged, job: JointJob
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[Float64, Float64, Mask]:
     """Count the held-out rows that each candidate gets wrong.
 
     Returns
@@ -203,9 +203,9 @@ def judge_group(
     return wrong, total, given
 
 
-def _collect(cells: tuple[int, int], judged: Judged, job: JointJob) -> FloatArray:
+def _collect(cells: tuple[int, int], judged: Judged, job: JointJob) -> Float64:
     """Return the solutions from the rounds they were found in: (cells, costs, folds, q, l)."""
-    theta: FloatArray | None = None
+    theta: Float64 | None = None
     for number in np.unique(judged.rounds).tolist():
         states = read_states(Path(job.root), judged.phase, number, cells)
         if theta is None:

@@ -5,7 +5,7 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.methods.leaves import one_leaf
 from daskls.neighbors.search import find_nearest, home_order, metric_of
-from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.records import Int64, LeafRows, Reals, Regions
 from daskls.store.caches import kept
 from daskls.store.centers import Centers, read_centers
 from daskls.store.layout import Root
@@ -15,7 +15,7 @@ from daskls.store.reader import ModelReader
 __all__ = ["find_owners", "nearest_centers"]
 
 
-def find_owners(reader: ModelReader, X: FloatArray) -> IntArray:
+def find_owners(reader: ModelReader, X: Reals) -> Int64:
     """Return the center of each query's nearest training row (equation 15)."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     centers = _centers_of(reader)
@@ -32,7 +32,7 @@ def find_owners(reader: ModelReader, X: FloatArray) -> IntArray:
     return cells
 
 
-def nearest_centers(reader: ModelReader, X: FloatArray, n_centers: int) -> IntArray:
+def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
     """Return each query's nearest centers, (m, n_centers); ties to the smaller row number."""
     leaf, region, number = _centers_leaf(reader)
     order = home_order(X, leaf.cells)
@@ -52,6 +52,6 @@ def _centers_of(reader: ModelReader) -> Centers:
 
 
 @kept(maxsize=8)
-def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, IntArray]:
+def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, Int64]:
     """Return the centers as a leaf that searches can read, and which center each row of it is."""
     return one_leaf(*reader.centers)

@@ -8,7 +8,7 @@ import numpy as np
 from daskls.errors import MemoryPlanError
 from daskls.neighbors.search import find_nearest
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows
-from daskls.records import IntArray, KernelSpec
+from daskls.records import Int32, Int64, KernelSpec, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
@@ -38,7 +38,7 @@ ROUND_PLACES = 1 << 22
 
 
 @undisturbed
-def search_block(places: IntArray, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Any:
+def search_block(places: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Any:
     """Return the places of the nearest rows of the rows at some places, (q, k), nearest first."""
     reader = handle.open()
     with one_blas_thread():
@@ -49,12 +49,12 @@ def search_block(places: IntArray, n_neighbors: int, handle: RowsHandle, metric:
 
 
 def search_places(
-    places: IntArray,
+    places: Int64,
     n_neighbors: int,
     handle: RowsHandle,
     metric: KernelSpec,
     client: Any = None,
-) -> IntArray:
+) -> Int32:
     """Return the lists of the rows at some places, in their order; a task a run of near places."""
     order = np.argsort(places, kind="stable")
     parts = np.array_split(order, min(-(-len(places) // MIN_SEARCHED), N_SEARCHES))
@@ -103,7 +103,7 @@ def check_client(n_rows: int) -> None:
         )
 
 
-def center_order(begun: Beginning, numbers: IntArray, n_assigned: int) -> IntArray:
+def center_order(begun: Beginning, numbers: RowNumbers, n_assigned: int) -> Int64:
     """Return the places of all rows in the order in which they may become centers."""
     sample, n_rows = begun.sample.X, len(numbers)
     sampled = sample_numbers(n_rows, len(sample), begun.seed)
@@ -112,7 +112,7 @@ def center_order(begun: Beginning, numbers: IntArray, n_assigned: int) -> IntArr
 
 def run_cover(
     cover: Cover,
-    numbers: IntArray,
+    numbers: RowNumbers,
     handle: RowsHandle,
     metric: KernelSpec,
     client: Any = None,

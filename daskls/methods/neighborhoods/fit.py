@@ -18,7 +18,7 @@ from daskls.methods.neighborhoods.train import (
 )
 from daskls.neighbors.search import metric_of
 from daskls.plan import bundle_cost, group_open
-from daskls.records import FloatArray, SolverSpec
+from daskls.records import Float64, SolverSpec
 from daskls.run.begin import regroup_all, resolved_spec
 from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
@@ -151,12 +151,12 @@ def _select(
 
 def _local_errors(
     begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
-) -> FloatArray:
+) -> Float64:
     """Return the k'-internal error of every candidate, over all rows drawn by seed."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
     places = _drawn_places(begun, neighbors.n_selected, handle)
     judged = totals(np.array(compute_each(judge_row, [(p, job) for p in places], client)))
-    errors: FloatArray = judged[..., 0] / judged[..., 1]
+    errors: Float64 = judged[..., 0] / judged[..., 1]
     return errors
 
 
@@ -170,7 +170,7 @@ def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[in
     return places
 
 
-def _best(errors: FloatArray, neighbors: NeighborSpec, spec: SolverSpec) -> dict[str, Any]:
+def _best(errors: Float64, neighbors: NeighborSpec, spec: SolverSpec) -> dict[str, Any]:
     """Return the candidates of the smallest error, and the errors of all.
 
     Ties go to the smallest k, then to the largest width, then to the smallest C.

@@ -19,7 +19,7 @@ from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
 from daskls.methods.scores import labels_of, model_scores
 from daskls.neighbors.search import metric_of
 from daskls.partition.cover import Cover
-from daskls.records import FloatArray, IntArray, SolverSpec
+from daskls.records import Float64, Int64, Keys, RowNumbers, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
@@ -40,7 +40,7 @@ def global_errors(
     spec: SolverSpec,
     handle: RowsHandle,
     client: Any = None,
-) -> FloatArray:
+) -> Float64:
     """Return the weighted error of every candidate over all rows, each held out once.
 
     Returns
@@ -60,7 +60,7 @@ def global_errors(
         _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client) for fold in used
     ]
     judged = totals(np.array(by_fold))
-    errors: FloatArray = judged[..., 0] / judged[..., 1]
+    errors: Float64 = judged[..., 0] / judged[..., 1]
     return errors
 
 
@@ -69,11 +69,11 @@ def _fold_errors(
     neighbors: NeighborSpec,
     spec: SolverSpec,
     handle: RowsHandle,
-    numbers: IntArray,
-    folds: IntArray,
+    numbers: RowNumbers,
+    folds: Keys,
     fold: int,
     client: Any,
-) -> FloatArray:
+) -> Float64:
     """Return (wrong weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
     training = replace(handle, fold=(begun.seed, spec.cv, fold))
     metric = metric_of(spec)
@@ -96,12 +96,12 @@ def _fold_errors(
 
 
 def _judge(
-    centers: IntArray,
-    held_out: IntArray,
+    centers: Int64,
+    held_out: Int64,
     job: NeighborJob,
     n_classes: int,
     client: Any,
-) -> FloatArray:
+) -> Float64:
     """Train the candidates around the centers that held-out rows have; add up their errors."""
     order = np.argsort(centers, kind="stable")
     places, starts = np.unique(centers[order], return_index=True)
@@ -113,9 +113,7 @@ def _judge(
 
 
 @undisturbed
-def judge_centers(
-    places: IntArray, queries: list[IntArray], job: NeighborJob, n_classes: int
-) -> FloatArray:
+def judge_centers(places: Int64, queries: list[Int64], job: NeighborJob, n_classes: int) -> Float64:
     """Return (wrong weight, weight) of each candidate on the rows that each center answers.
 
     Shape (n_centers, n_gammas, n_costs, 2).
@@ -140,7 +138,7 @@ def judge_centers(
 
 def _judge_center(
     rows: Rows, asked: Rows, job: NeighborJob, n_classes: int, seed: tuple[int, ...]
-) -> FloatArray:
+) -> Float64:
     """Return (wrong weight, weight) of one center's candidates, (n_candidates, 2)."""
     models = candidate_models(
         rows.X,

@@ -9,7 +9,7 @@ from daskls.methods.neighborhoods.plan import chunk_size
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.scores import empty_scores, model_scores
 from daskls.neighbors.search import find_nearest, home_order, metric_of
-from daskls.records import CellReport, FloatArray, IntArray, LocalModel
+from daskls.records import CellReport, Float64, Int64, LocalModel, Reals
 from daskls.seeds import QUERY
 from daskls.solvers.hinge.neighborhood import fit_neighborhood
 from daskls.store.exchange import Rows
@@ -19,7 +19,7 @@ from daskls.store.reader import ModelReader
 __all__ = ["score_lazily"]
 
 
-def score_lazily(method: NeighborSpec, reader: ModelReader, X: FloatArray) -> FloatArray:
+def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
     """Return the scores of rows: (m,) for two classes, (m, k) for more."""
     n_classes = reader.n_classes
     scores = empty_scores(len(X), n_classes)
@@ -32,8 +32,8 @@ def score_lazily(method: NeighborSpec, reader: ModelReader, X: FloatArray) -> Fl
 
 
 def _neighborhoods(
-    method: NeighborSpec, reader: ModelReader, X: FloatArray
-) -> Iterator[tuple[IntArray, Rows]]:
+    method: NeighborSpec, reader: ModelReader, X: Reals
+) -> Iterator[tuple[Int64, Rows]]:
     """Yield queries that are near each other, and the rows of their neighbors by row number."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows)
@@ -48,7 +48,7 @@ def _neighborhoods(
         yield queries, leaves.read_places(np.take_along_axis(found.places, by_number, axis=1))
 
 
-def _votes(rows: Rows, n_classes: int) -> FloatArray:
+def _votes(rows: Rows, n_classes: int) -> Float64:
     """Return the share of each class in the neighbors' weight; of two classes their difference."""
     n_queries = len(rows.targets)
     votes = np.zeros((n_queries, n_classes))
@@ -58,7 +58,7 @@ def _votes(rows: Rows, n_classes: int) -> FloatArray:
     return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
 
 
-def _svm_scores(method: NeighborSpec, reader: ModelReader, X: FloatArray, rows: Rows) -> FloatArray:
+def _svm_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
     """Return what the SVM of each query's neighborhood answers it."""
     n_classes = reader.n_classes
     scores = empty_scores(len(X), n_classes)

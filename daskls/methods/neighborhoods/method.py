@@ -9,7 +9,7 @@ from daskls.methods.base import Method
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Ints, Reals
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
@@ -47,7 +47,7 @@ class NeighborMethod(NeighborSpec, Method):
 
         fit_rows(begun, clock, client)
 
-    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Look at the nearest rows of each query."""
         from daskls.methods.neighborhoods.lazy import score_lazily
 
@@ -78,7 +78,7 @@ class Falk(NeighborMethod):
 
         fit_centers_of(self, begun, clock, client)
 
-    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Ask the centers that answer."""
         from daskls.methods.neighborhoods.answer import find_owners, nearest_centers
 
@@ -102,9 +102,7 @@ class Falk(NeighborMethod):
         if self.assign == "point":
             LeafReader(root).check_bundles()
 
-    def agreement(
-        self, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
-    ) -> FloatArray:
+    def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
         """Return 1 where the answer is the row's label, else 0."""
         from daskls.methods.neighborhoods.noise import agrees
 
@@ -117,9 +115,7 @@ class KNNSVM(NeighborMethod):
 
     name = "knnsvm"
 
-    def agreement(
-        self, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
-    ) -> FloatArray:
+    def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
         """Return the probability of each label by the row's neighbors without the row itself."""
         from daskls.methods.neighborhoods.noise import leave_one_out
 

@@ -13,7 +13,7 @@ from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.predict import score_rows
 from daskls.methods.scores import labels_of
 from daskls.neighbors.search import find_nearest, home_order, metric_of
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64, Ints, Labels, Reals, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
@@ -26,17 +26,17 @@ from daskls.store.temporary import ModelHandle
 __all__ = ["agree_array", "agree_lazily", "agrees", "leave_one_out"]
 
 
-def agrees(reader: ModelReader, X: FloatArray, codes: IntArray) -> FloatArray:
+def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
     """Return 1 for the rows whose answer is their label, else 0: float64 (m,)."""
     labels = labels_of(score_rows(reader, X), np.arange(reader.n_classes))
-    answer: FloatArray = (labels == codes).astype(np.float64)
+    answer: Float64 = (labels == codes).astype(np.float64)
     return answer
 
 
 @undisturbed
 def leave_one_out(
-    method: NeighborSpec, reader: ModelReader, X: FloatArray, codes: IntArray, first: int
-) -> FloatArray:
+    method: NeighborSpec, reader: ModelReader, X: Reals, codes: Ints, first: int
+) -> Float64:
     """Return the probability of each label by the row's nearest rows, the row itself left out."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
@@ -64,33 +64,33 @@ def leave_one_out(
     return answer
 
 
-def _without(numbers: IntArray, places: IntArray, own: IntArray) -> IntArray:
+def _without(numbers: RowNumbers, places: Int64, own: Int64) -> Int64:
     """Return the places without that of a row's own number, or without the last, (m, k)."""
     drop = numbers == own[:, None]
     # Among more equal rows than neighbors a row may not be in its own list.
     drop[~drop.any(axis=1), -1] = True
-    kept: IntArray = places[~drop].reshape(len(places), -1)
+    kept: Int64 = places[~drop].reshape(len(places), -1)
     return kept
 
 
-def codes_of(y: FloatArray, classes: FloatArray, names: FloatArray | None) -> IntArray:
+def codes_of(y: Labels, classes: Labels, names: Labels | None) -> Int64:
     """Return the codes of labels; ``names`` are those of a data set whose y holds codes."""
     labels = y if names is None else names[y]
     # Classes that somebody has written may come in any order.
     order = np.argsort(classes, kind="stable")
-    codes: IntArray = order[np.searchsorted(classes[order], labels)]
+    codes: Int64 = order[np.searchsorted(classes[order], labels)]
     return codes
 
 
 def agree_block(
-    X: FloatArray,
-    y: FloatArray,
+    X: Reals,
+    y: Labels,
     *,
     handle: ModelHandle,
-    classes: FloatArray,
-    names: FloatArray | None,
+    classes: Labels,
+    names: Labels | None,
     block_info: Any = None,
-) -> FloatArray:
+) -> Float64:
     """Judge one block of training rows."""
     codes = codes_of(y[:, 0], classes, names)
     with handle.in_use():
@@ -99,7 +99,7 @@ def agree_block(
 
 
 def agree_lazily(
-    X: da.Array, y: da.Array, handle: ModelHandle, classes: FloatArray, names: FloatArray | None
+    X: da.Array, y: da.Array, handle: ModelHandle, classes: Labels, names: Labels | None
 ) -> da.Array:
     """Return the probability of each row's label as a lazy array (n,), in X's chunks.
 
@@ -124,13 +124,11 @@ def agree_lazily(
     )
 
 
-def agree_array(
-    X: FloatArray, y: FloatArray, handle: ModelHandle, classes: FloatArray
-) -> FloatArray:
+def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Float64:
     """Return the probability of each label of rows in memory, on this machine's threads."""
     codes = codes_of(y, classes, None)
 
-    def judge(start: int) -> FloatArray:
+    def judge(start: int) -> Float64:
         rows = slice(start, start + SLAB_ROWS)
         return method_of(reader.method).agreement(reader, X[rows], codes[rows], start)
 

@@ -9,14 +9,7 @@ import numpy as np
 
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of
-from daskls.records import (
-    BundleReport,
-    CellReport,
-    FloatArray,
-    IntArray,
-    LocalModel,
-    SolverSpec,
-)
+from daskls.records import BundleReport, CellReport, Float64, Int64, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.gather import RowsHandle
@@ -60,7 +53,7 @@ class NeighborJob:
 
 
 def gather_neighborhoods(
-    reader: LeafReader, places: IntArray, job: NeighborJob
+    reader: LeafReader, places: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
     """Yield the neighbors of some rows, and the neighbors' rows, chunk by chunk."""
     metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
@@ -88,7 +81,7 @@ def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
 
 
 def _fit_all(
-    bundle: CenterBundle, places: IntArray, reader: LeafReader, job: NeighborJob
+    bundle: CenterBundle, places: Int64, reader: LeafReader, job: NeighborJob
 ) -> Iterator[LocalModel]:
     """Yield the model of each center; one neighborhood's matrices in memory at a time."""
     number = bundle.first
@@ -118,7 +111,7 @@ def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = N
 
 
 @undisturbed
-def judge_row(place: int, job: NeighborJob) -> FloatArray:
+def judge_row(place: int, job: NeighborJob) -> Float64:
     """Return the k'-internal errors around one row, as of `grid_errors`, for every k.
 
     Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.

@@ -13,7 +13,7 @@ from daskls.methods.sampling.train import SUPPORT, SamplingJob, as_arrays, join_
 from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
 from daskls.neighbors.search import find_nearest, home_order
 from daskls.partition.subsamples import ball_keys
-from daskls.records import FloatArray, IntArray, LeafRows
+from daskls.records import Float64, Int64, Keys, LeafRows, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.resources import free_nbytes
 from daskls.store.parts import has_part, read_part, read_rows, write_part
@@ -52,18 +52,18 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
 
 
 @undisturbed
-def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> FloatArray:
+def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> Float64:
     """Return the distance of some support rows to their k-th nearest among all of them."""
     rows = read_rows(job.root, INITIAL, 0, 0)
     with one_blas_thread():
         leaf, region, _ = one_leaf(rows.X, rows.numbers)
         # A row is at distance 0 of itself: the one after its k nearest is the k-th other.
         found = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
-    radii: FloatArray = np.sqrt(found.distances[:, n_neighbors])
+    radii: Float64 = np.sqrt(found.distances[:, n_neighbors])
     return radii
 
 
-def positive_radii(radii: FloatArray) -> FloatArray:
+def positive_radii(radii: Float64) -> Float64:
     """Return the radii with the smallest positive one in the place of 0.
 
     If all are 0 they stay: every ball is then its center's copies.
@@ -75,7 +75,7 @@ def positive_radii(radii: FloatArray) -> FloatArray:
     return np.where(radii > 0, radii, positive.min()) if len(positive) else radii
 
 
-def ball_quotas(radii: FloatArray, n_others: int) -> IntArray:
+def ball_quotas(radii: Float64, n_others: int) -> Int64:
     """Return how many rows each ball may give: a share of all, inverse to its own radius.
 
     >>> ball_quotas(np.array([1.0, 1.0, 2.0]), 100).tolist()
@@ -83,7 +83,7 @@ def ball_quotas(radii: FloatArray, n_others: int) -> IntArray:
     """
     inverse = 1.0 / radii if radii.all() else np.ones(len(radii))
     # The exact sum is that of any order; a share that should be whole may fall just short of it.
-    quotas: IntArray = np.floor(inverse / math.fsum(inverse) * n_others + 1e-9).astype(np.int64)
+    quotas: Int64 = np.floor(inverse / math.fsum(inverse) * n_others + 1e-9).astype(np.int64)
     return quotas
 
 
@@ -105,20 +105,20 @@ class BallJob:
 class Pairs:
     """Rows in balls: which ball, the key it draws the row by, the row's number and place."""
 
-    balls: IntArray
-    keys: IntArray
-    numbers: IntArray
-    places: IntArray
+    balls: Int64
+    keys: Keys
+    numbers: RowNumbers
+    places: Int64
 
     def __len__(self) -> int:
         return len(self.balls)
 
-    def take(self, which: IntArray) -> "Pairs":
+    def take(self, which: Int64) -> "Pairs":
         """Return some of the pairs."""
         return Pairs(self.balls[which], self.keys[which], self.numbers[which], self.places[which])
 
 
-def join_pairs(parts: Sequence[Pairs], quotas: IntArray) -> Pairs:
+def join_pairs(parts: Sequence[Pairs], quotas: Int64) -> Pairs:
     """Return the pairs that no smaller key displaces: of each ball as many as its quota."""
     names = ("balls", "keys", "numbers", "places")
     kinds = (np.int64, np.uint64, np.int64, np.int64)
@@ -192,7 +192,7 @@ def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
     return leaf.only(job.draws.shuffled(leaf.numbers) >= job.draws.n_reserved)
 
 
-def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[IntArray, IntArray]:
+def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, Int64]:
     """Return numbers and places of the sample: the support rows and all that the balls draw.
 
     Both are in the order of numbers.

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.methods.sampling.train import KEPT, SamplingJob, read_further
 from daskls.neighbors.search import find_nearest, home_order
-from daskls.records import IntArray, LeafRows
+from daskls.records import Int64, LeafRows
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.store.leaves import LeafReader
 from daskls.store.parts import has_part, read_part, read_rows, write_part
@@ -68,7 +68,7 @@ def merge_round(
     tiles: Sequence[tuple[int, int]],
     drawn: Sequence[tuple[int, int]],
     job: SamplingJob,
-) -> tuple[IntArray, IntArray]:
+) -> tuple[Int64, Int64]:
     """Return numbers and places of the next sample, in the order of numbers.
 
     Parameters

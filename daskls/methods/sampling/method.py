@@ -11,7 +11,7 @@ from daskls.methods.base import Method
 from daskls.methods.sampling.spec import SamplingSpec
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 from daskls.store.layout import Root
 from daskls.store.models import drop_others, finished_bundles
 from daskls.store.parts import remove_parts
@@ -49,7 +49,7 @@ class Sampling(SamplingSpec, Method):
 
         fit_samples(self, self.searcher(), begun, clock, client)
 
-    def scores(self, reader: ModelReader, X: FloatArray) -> FloatArray:
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Ask the one model."""
         return mean_of_views(reader, X, [np.zeros(len(X), np.int64)])
 

@@ -19,7 +19,7 @@ from daskls.methods.sampling.balls import (
 from daskls.methods.sampling.plan import most_pairs
 from daskls.methods.sampling.search import N_TASKS, Search, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, SUPPORT, TrainJob, fit_subsamples
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64
 from daskls.run.compute import compute_each
 from daskls.store.parts import has_part, read_part, write_part
 
@@ -73,7 +73,7 @@ class RadiusSearch(Search):
         self.check(n_support, "The support rows of all subsamples", "lower sample_fraction")
         self.compute_small(join_support, self.tiles(SUPPORT, n_subsamples), self.job)
 
-    def _measure(self) -> FloatArray:
+    def _measure(self) -> Float64:
         """Write the radii of the support rows, and return them."""
         if not has_part(self.root, RADII, 0, 0):
             m = len(read_part(self.root, INITIAL, 0, 0, ("numbers",))["numbers"])
@@ -87,11 +87,11 @@ class RadiusSearch(Search):
             write_part(self.root, RADII, 0, 0, {"radii": radii})
         return read_part(self.root, RADII, 0, 0, ("radii",))["radii"]
 
-    def _try_radii(self, scales: list[float], radii: FloatArray) -> list[Step]:
+    def _try_radii(self, scales: list[float], radii: Float64) -> list[Step]:
         median = float(np.median(radii))
         quotas = ball_quotas(radii, self.job.draws.n_others)
         steps: list[Step] = []
-        before: IntArray | None = None
+        before: Int64 | None = None
         for number, scale in enumerate(scales):
             numbers = self._sample_balls(number, scale, median, quotas)
             # Balls may hold no rows yet, or the same ones: then so does the sample.
@@ -104,7 +104,7 @@ class RadiusSearch(Search):
                 break
         return steps
 
-    def _sample_balls(self, step: int, scale: float, median: float, quotas: IntArray) -> IntArray:
+    def _sample_balls(self, step: int, scale: float, median: float, quotas: Int64) -> Int64:
         """Write the sample of one radius; return its row numbers."""
         if not has_part(self.root, SAMPLES, step, step):
             kind = draws_of(step)
@@ -116,7 +116,7 @@ class RadiusSearch(Search):
             self.write_sample(step, *merge_draws(self.tiles(kind, len(quotas)), job))
         return read_part(self.root, SAMPLES, step, step, ("numbers",))["numbers"]
 
-    def _costs(self, quotas: IntArray, most: int) -> list[float]:
+    def _costs(self, quotas: Int64, most: int) -> list[float]:
         """Return what drawing from each ball costs, in parts of what one task takes on.
 
         No task of several balls may keep more than ``most`` pairs of a ball and a row.

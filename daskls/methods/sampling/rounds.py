@@ -4,7 +4,7 @@ from daskls.methods.sampling.enrich import EnrichJob, merge_round, nearest_of, s
 from daskls.methods.sampling.plan import SEARCHED_ROWS
 from daskls.methods.sampling.search import Search, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, read_drawn
-from daskls.records import IntArray
+from daskls.records import Int64
 from daskls.store.parts import has_part, read_part
 
 __all__ = ["RoundSearch"]
@@ -35,7 +35,7 @@ class RoundSearch(Search):
                     break
         return steps
 
-    def _sample_round(self, number: int, steps: list[Step]) -> tuple[IntArray, IntArray]:
+    def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
         """Return numbers and places of the rows that a round trains on."""
         draws = self.job.draws
         if number == 0:

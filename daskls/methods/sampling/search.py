@@ -21,7 +21,7 @@ from daskls.methods.sampling.train import (
 )
 from daskls.partition.subsamples import plan_draws, sampling_sizes
 from daskls.plan import group_open
-from daskls.records import CellReport, IntArray
+from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.begin import resolved_spec
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import Beginning
@@ -211,7 +211,7 @@ class Search:
         """Return the number of models on disk."""
         return len(finished_bundles(self.root))
 
-    def write_sample(self, step: int, numbers: IntArray, places: IntArray) -> None:
+    def write_sample(self, step: int, numbers: RowNumbers, places: Int64) -> None:
         """Write which rows a step trains on, and where they stand in the store."""
         write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "places": places})
 

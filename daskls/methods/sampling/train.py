@@ -10,7 +10,7 @@ import numpy as np
 from daskls.methods.average import slab_rows
 from daskls.methods.scores import labels_of, model_scores
 from daskls.partition.subsamples import Draws
-from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+from daskls.records import AnyArray, CellReport, Int64, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.gather import RowsHandle
 from daskls.solvers.hinge.large import fit_large
@@ -62,12 +62,12 @@ class SamplingJob:
         return Path(self.handle.path)
 
 
-def as_arrays(rows: Rows) -> dict[str, FloatArray]:
+def as_arrays(rows: Rows) -> dict[str, AnyArray]:
     """Return rows as the arrays of a part."""
     return {name: getattr(rows, field) for name, field in ROW_ARRAYS.items()}
 
 
-def read_places(reader: LeafReader, places: IntArray) -> Rows:
+def read_places(reader: LeafReader, places: Int64) -> Rows:
     """Return the rows at some places, of which there may be none."""
     if len(places):
         return reader.read_places(places)
@@ -110,7 +110,7 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
 
 def read_drawn(
     job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
-) -> tuple[Rows, IntArray, IntArray]:
+) -> tuple[Rows, Int64, Int64]:
     """Return the rows that a range of the permutation draws, in the order of their numbers.
 
     Returns
@@ -144,7 +144,7 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
 
 def read_further(
     job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
-) -> tuple[IntArray, IntArray]:
+) -> tuple[Int64, Int64]:
     """Return numbers and places of the further rows start .. stop - 1 of the permutation."""
     numbers, places = [], []
     first = job.draws.n_reserved
@@ -184,7 +184,7 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
     write_part(own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "places": places[kept]})
 
 
-def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, IntArray]:
+def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, Int64]:
     return fit_large(rows.X, rows.targets, rows.weights, job.spec, report, job.cache_nbytes)
 
 
