@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from daskls.partition.tree import Tree
-from daskls.records import FloatArray, IntArray
+from daskls.records import AnyArray, Ints, Reals, RowNumbers
 from daskls.store.groups import Group
 
 __all__ = ["Partition"]
@@ -39,7 +39,7 @@ class Partition(Protocol):
     def partition_of(self, leaf: int) -> int:
         """Return the partition of a leaf."""
 
-    def assign(self, X: FloatArray, numbers: IntArray) -> Iterator[IntArray]:
+    def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
         """Yield the leaf of each training row, int array (m,), once a partition.
 
         Parameters
@@ -48,13 +48,13 @@ class Partition(Protocol):
         numbers : int array, shape (m,). Global row numbers.
         """
 
-    def find(self, X: FloatArray) -> list[IntArray] | None:
+    def find(self, X: Reals) -> list[Ints] | None:
         """Return the leaf of each query, int array (m,), once a partition.
 
         None where leaves have no place in space: then all of them answer every query.
         """
 
-    def cut_leaf(self, X: FloatArray, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
+    def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """Return the tree that cuts a leaf into cells of at most ``max_rows`` rows.
 
         Call it by `daskls.partition.cells.cut_into_cells`, which holds every kind to it.
@@ -76,7 +76,7 @@ class Partition(Protocol):
             stored with them, may be any.
         """
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays to store."""
 
     def attributes(self) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from daskls.errors import MemoryPlanError
 from daskls.partition.base import Partition
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import Tree, route_rows
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int32, Reals
 
 __all__ = ["cut_into_cells"]
 
 
 def cut_into_cells(
-    partition: Partition, X: FloatArray, leaf: int, max_rows: int, seed: int | None = None
-) -> tuple[Tree, IntArray]:
+    partition: Partition, X: Reals, leaf: int, max_rows: int, seed: int | None = None
+) -> tuple[Tree, Int32]:
     """Cut all rows of a leaf into cells of at most ``max_rows`` rows; equal rows stay together.
 
     Parameters
@@ -37,9 +37,7 @@ def cut_into_cells(
     return tree, cells
 
 
-def _check_whole(
-    partition: Partition, X: FloatArray, leaf: int, max_rows: int, center: FloatArray
-) -> None:
+def _check_whole(partition: Partition, X: Reals, leaf: int, max_rows: int, center: Float64) -> None:
     """Refuse rows of one cell, more than it may hold, unless no cut tells them apart."""
     if grow_tree(X, max_rows, center).n_leaves > 1:
         raise MemoryPlanError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.partition.tree import Tree, no_cuts
-from daskls.records import FloatArray, IntArray
+from daskls.records import AnyArray, Ints, Reals, RowNumbers
 from daskls.seeds import CHUNKS
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
@@ -42,15 +42,15 @@ class Chunks:
         """As of `Partition`."""
         return 0
 
-    def assign(self, X: FloatArray, numbers: IntArray) -> Iterator[IntArray]:
+    def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
         """As of `Partition`; chunk sizes differ by one row at most."""
         places = shuffle_numbers(numbers, self.n_rows, CHUNKS(self.seed))
         yield places * self.n_leaves // self.n_rows
 
-    def find(self, X: FloatArray) -> None:
+    def find(self, X: Reals) -> None:
         """As of `Partition`: a chunk has no place in space."""
 
-    def cut_leaf(self, X: FloatArray, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
+    def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """As of `Partition`: a chunk is one cell."""
         return no_cuts(np.zeros(X.shape[1]))
 
@@ -58,7 +58,7 @@ class Chunks:
         """As of `Partition`."""
         return self
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, AnyArray]:
         """As of `Partition`."""
         return {}
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from daskls.kernels.blocks import STEP, UNIT_ROUNDOFF, squares_to
 from daskls.partition.shuffle import row_keys
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int32, Int64, Ints, Reals, RowNumbers
 from daskls.seeds import CENTER_ORDER
 
 __all__ = ["Cover", "n_ranked_rows", "order_rows"]
@@ -44,7 +44,7 @@ def n_ranked_rows(n_rows: int, n_assigned: int) -> int:
     return min(n_rows, MAX_RANKED, max(RANKED_PER_CENTER * n_rows // max(n_assigned, 1), 1))
 
 
-def farthest_first(X: FloatArray) -> IntArray:
+def farthest_first(X: Reals) -> Int64:
     """Return the rows so that each is as far as possible from all before it; the first one first.
 
     Ties go to the earlier row. Cost O(m^2 d), memory O(m d).
@@ -71,7 +71,7 @@ class _NearerRows:
     What is lost to float32 is bounded as in kernels/blocks.py.
     """
 
-    def __init__(self, rows: FloatArray) -> None:
+    def __init__(self, rows: Float64) -> None:
         m, d = rows.shape
         center = rows.mean(axis=0)
         extent = float(np.abs(rows - center).max())
@@ -85,12 +85,12 @@ class _NearerRows:
         self.limits = np.full(m, np.inf, np.float32)
         self.squares = np.empty(m, np.float32)
 
-    def find(self, row: int) -> IntArray:
+    def find(self, row: int) -> Int64:
         """Return the rows that may be nearer to one than their limit, increasing."""
         squares_to(self.columns, np.ascontiguousarray(self.columns[:, row]), self.squares)
         return np.flatnonzero(self.squares <= self.limits)
 
-    def shrink(self, rows: IntArray, nearest: FloatArray) -> None:
+    def shrink(self, rows: Int64, nearest: Float64) -> None:
         """Take squared distances to the nearest row as limits; a negative one: never again."""
         limits = np.full(len(rows), np.inf)
         if self.scale > 0.0:
@@ -99,9 +99,7 @@ class _NearerRows:
         self.limits[rows] = np.where(nearest < 0.0, -1.0, limits)
 
 
-def order_rows(
-    numbers: IntArray, seed: int, sampled: IntArray, X: FloatArray, n_ranked: int
-) -> IntArray:
+def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranked: int) -> Int64:
     """Return the places of all rows in the order in which they may become centers.
 
     Parameters
@@ -144,7 +142,7 @@ class Cover:
     n_rounds, n_searched : int
     """
 
-    order: IntArray
+    order: Int64
     n_assigned: int
     n_places: int | None = None
 
@@ -163,10 +161,10 @@ class Cover:
         """The number of rows that are covered."""
         return int((self.owner != -1).sum())
 
-    def next_round(self) -> IntArray:
+    def next_round(self) -> Int64:
         """Return the places whose neighbors the next round needs; none when all is covered."""
         order, owner = self.order, self.owner
-        taken: list[IntArray] = []
+        taken: list[Int64] = []
         missing = self._size
         cursor = self._cursor
         while missing > 0 and cursor < len(order):
@@ -181,7 +179,7 @@ class Cover:
             missing -= len(free)
         return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
-    def take_round(self, places: IntArray, numbers: IntArray, lists: IntArray) -> None:
+    def take_round(self, places: Int64, numbers: RowNumbers, lists: Ints) -> None:
         """Decide a round's rows one after the other.
 
         Parameters
@@ -208,7 +206,7 @@ class Cover:
         elif covered > MANY_COVERED:
             self._size = max(self._size // 2, FIRST_ROUND)
 
-    def _take(self, place: int, number: int, nearest: IntArray) -> None:
+    def _take(self, place: int, number: int, nearest: Ints) -> None:
         """Make a row a center and let it cover its nearest rows."""
         center = len(self.centers)
         self.centers.append(place)
@@ -219,7 +217,7 @@ class Cover:
         self._rank[won] = ranks[better | same]
         self.owner[won], self._owner_number[won] = center, number
 
-    def resolved_owner(self) -> IntArray:
+    def resolved_owner(self) -> Int32:
         """Return each place's center, int32 (n,), when all are covered.
 
         A row that is not among its own k' nearest, for there are more rows equal to it, has the

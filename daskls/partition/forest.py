@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from daskls.partition.space import Space
 from daskls.partition.tree import Tree, graft, read_trees, route_rows, tree_arrays
-from daskls.records import FloatArray, IntArray
+from daskls.records import AnyArray, Float64, Ints, Reals, RowNumbers
 from daskls.seeds import BRANCH, TRUNK
 from daskls.store.groups import Group
 
@@ -33,7 +33,7 @@ class Forest(Space):
     kind: ClassVar[str] = "Forest"
 
     @property
-    def center(self) -> FloatArray:  # type: ignore[override]
+    def center(self) -> Float64:  # type: ignore[override]
         """The center of every tree, float64 (d,)."""
         return self.trees[0].center
 
@@ -56,17 +56,17 @@ class Forest(Space):
         """As of `Partition`."""
         return bisect_right(self.first_leaves, leaf) - 1
 
-    def assign(self, X: FloatArray, numbers: IntArray) -> Iterator[IntArray]:
+    def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
         """As of `Partition`; one partition's leaves at a time."""
         for tree, first in zip(self.trees, self.first_leaves, strict=False):
             yield route_rows(tree, X) + first
 
-    def find(self, X: FloatArray) -> list[IntArray]:
+    def find(self, X: Reals) -> list[Ints]:
         """As of `Partition`."""
         trees = zip(self.trees, self.first_leaves, strict=False)
         return [first + route_rows(tree, X) for tree, first in trees]
 
-    def cut_leaf(self, X: FloatArray, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
+    def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """As of `Partition`; further partitions draw their cuts here as in their trunks."""
         # Here, so that a process which only predicts never loads it.
         from daskls.partition.grow import grow_tree
@@ -80,7 +80,7 @@ class Forest(Space):
         trunks = zip(self.trees, self.first_leaves, strict=False)
         return Forest(tuple(graft(t, branches[first : first + t.n_leaves]) for t, first in trunks))
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, AnyArray]:
         """As of `Partition`."""
         return {"center": self.center, **tree_arrays(self.trees, COUNTS)}
 
@@ -91,9 +91,7 @@ class Forest(Space):
         return cls(read_trees(group, center, COUNTS))
 
 
-def grow_forest(
-    X: FloatArray, max_rows: int, center: FloatArray, n_partitions: int, seed: int
-) -> Forest:
+def grow_forest(X: Reals, max_rows: int, center: Float64, n_partitions: int, seed: int) -> Forest:
     """Grow a tree a partition; the first draws nothing.
 
     Parameters

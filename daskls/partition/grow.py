@@ -30,18 +30,18 @@ import numpy as np
 
 from daskls.kernels.route import center_rows, project
 from daskls.partition.tree import Tree
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float64, Int64, Mask, Reals
 
 __all__ = ["grow_tree"]
 
 SLANTED = 2.1
 
 # A direction, its threshold, and which rows are on the first side.
-Cut = tuple[FloatArray, float, IntArray]
+Cut = tuple[Float64, float, Mask]
 
 
 def grow_tree(
-    X: FloatArray, max_rows: int, center: FloatArray, seed: tuple[int, ...] | None = None
+    X: Reals, max_rows: int, center: Float64, seed: tuple[int, ...] | None = None
 ) -> Tree:
     """Grow a tree whose leaves hold at most ``max_rows`` rows of X.
 
@@ -65,13 +65,13 @@ def grow_tree(
     """
     region = Region.of(np.subtract(X, center, dtype=np.float64, order="C"))
     rng = None if seed is None else np.random.default_rng(seed)
-    directions: list[FloatArray] = []
+    directions: list[Float64] = []
     thresholds: list[float] = []
     children: list[list[int]] = []
     n_leaves = 0
     # Depth first, left before right: leaves are numbered from left to right. Each entry holds a
     # region's rows and the place in its parent that waits for its number.
-    stack: list[tuple[IntArray, int, int]] = [(np.arange(len(X)), -1, 0)]
+    stack: list[tuple[Int64, int, int]] = [(np.arange(len(X)), -1, 0)]
     while stack:
         rows, parent, side = stack.pop()
         cut = _cut(region.take(rows), max_rows, rng) if len(rows) > max_rows else None
@@ -108,19 +108,19 @@ class Region:
         much as what is computed there.
     """
 
-    A: FloatArray
-    rows: IntArray
-    room: FloatArray
+    A: Float64
+    rows: Int64
+    room: Float64
 
     @classmethod
-    def of(cls, A: FloatArray) -> "Region":
+    def of(cls, A: Float64) -> "Region":
         """Return the region of all rows."""
         return cls(A, np.arange(len(A)), np.empty_like(A))
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, rows: IntArray) -> "Region":
+    def take(self, rows: Int64) -> "Region":
         """Return the region of other rows, which computes in the same place."""
         return Region(self.A, rows, self.room)
 
@@ -133,7 +133,7 @@ class Region:
         scatter = own.T @ own
         return Axes(np.where(spread > 0, np.diagonal(scatter), -1.0), scatter)
 
-    def project(self, direction: FloatArray) -> FloatArray:
+    def project(self, direction: Float64) -> Float64:
         """Return the coordinates of rows along a direction; as routing computes them."""
         position = np.empty(len(self))
         (features,) = np.nonzero(direction)
@@ -169,7 +169,7 @@ def _count_cells(cut: Cut, max_rows: int) -> int:
     return -(-n_first // max_rows) - (n_first - len(first)) // max_rows
 
 
-def _cuts(region: Region, n_first: int, directions: Iterator[FloatArray]) -> Iterator[Cut]:
+def _cuts(region: Region, n_first: int, directions: Iterator[Float64]) -> Iterator[Cut]:
     """Yield the cut across each direction along which rows differ."""
     for direction in directions:
         position = region.project(direction)
@@ -188,17 +188,17 @@ class Axes:
     scatter : array (d, d). Of all features, symmetric.
     """
 
-    by_feature: FloatArray
-    scatter: FloatArray
+    by_feature: Float64
+    scatter: Float64
 
     @cached_property
-    def _principal(self) -> tuple[FloatArray, FloatArray]:
+    def _principal(self) -> tuple[Float64, Float64]:
         """Scatter along each principal direction, increasing, and the directions as columns."""
         values, vectors = np.linalg.eigh(self.scatter)
         return values, vectors
 
     @property
-    def values(self) -> FloatArray:
+    def values(self) -> Float64:
         """Scatter along each principal direction, increasing."""
         return self._principal[0]
 
@@ -212,19 +212,19 @@ class Axes:
             return False
         return bool(self.values[-1] > most)
 
-    def principal(self, i: int) -> FloatArray:
+    def principal(self, i: int) -> Float64:
         """Return a principal direction; its sign decides which child comes first: fix it."""
         vector = self._principal[1][:, i]
         return np.ascontiguousarray(vector * np.sign(vector[np.abs(vector).argmax()]))
 
-    def feature(self, i: int) -> FloatArray:
+    def feature(self, i: int) -> Float64:
         """Return the direction of a feature."""
         axis = np.zeros(len(self.by_feature))
         axis[i] = 1.0
         return axis
 
 
-def _directions(axes: Axes) -> Iterator[FloatArray]:
+def _directions(axes: Axes) -> Iterator[Float64]:
     """Yield the direction to cut across; then the features that vary, by variance.
 
     The second feature serves where coordinates along the first direction all round to one value.
@@ -236,7 +236,7 @@ def _directions(axes: Axes) -> Iterator[FloatArray]:
             yield axes.feature(i)
 
 
-def _drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[FloatArray]:
+def _drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[Float64]:
     """Yield principal directions or features, drawn one after the other by their scatter."""
     if axes.slanted:
         yield from map(axes.principal, _draw(axes.values, rng))
@@ -244,7 +244,7 @@ def _drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[FloatArr
         yield from map(axes.feature, _draw(axes.by_feature, rng))
 
 
-def _draw(weights: FloatArray, rng: np.random.Generator) -> list[int]:
+def _draw(weights: Float64, rng: np.random.Generator) -> list[int]:
     """Return the numbers of positive weights in an order drawn without replacement."""
     with np.errstate(divide="ignore"):
         # The largest of log w + Gumbel noise is item i with a chance of w_i over their sum.
@@ -254,7 +254,7 @@ def _draw(weights: FloatArray, rng: np.random.Generator) -> list[int]:
     return drawn
 
 
-def _threshold(position: FloatArray, n_first: int) -> float | None:
+def _threshold(position: Float64, n_first: int) -> float | None:
     """Return a cut of sorted positions that leaves ``n_first`` rows below, as near as ties allow.
 
     None if all positions are equal.

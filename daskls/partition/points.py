@@ -4,7 +4,7 @@ import numpy as np
 
 from daskls.kernels.gauge import Gauge
 from daskls.partition.voronoi import VoronoiCells
-from daskls.records import FloatArray
+from daskls.records import Reals
 from daskls.seeds import CLUSTERS
 
 __all__ = ["find_points"]
@@ -13,7 +13,7 @@ __all__ = ["find_points"]
 BATCH_ROWS = 8192
 
 
-def find_points(X: FloatArray, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells:
+def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells:
     """Return the regions of the centers that mini-batch k-means finds.
 
     Parameters

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from daskls.records import IntArray
+from daskls.records import Int64, Keys, RowNumbers
 
 __all__ = ["row_keys", "shuffle_numbers"]
 
 N_ROUNDS = 6
 
 
-def row_keys(numbers: IntArray, seed: int) -> IntArray:
+def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
     """Return a key of each row number, uint64: in the order of keys, rows come as if shuffled.
 
     No two numbers share a key. Source: Steele, Lea, Flood 2014, the mixing function of splitmix64.
@@ -19,11 +19,11 @@ def row_keys(numbers: IntArray, seed: int) -> IntArray:
         z = (numbers.astype(np.uint64) + np.uint64(seed % 2**63)) * golden
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        keys: IntArray = z ^ (z >> np.uint64(31))
+        keys: Keys = z ^ (z >> np.uint64(31))
     return keys
 
 
-def shuffle_numbers(numbers: IntArray, n: int, seed: int) -> IntArray:
+def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
     """Return where a random permutation of 0 .. n - 1 puts each number.
 
     Parameters
@@ -57,7 +57,7 @@ def shuffle_numbers(numbers: IntArray, n: int, seed: int) -> IntArray:
     return places
 
 
-def _permute(values: IntArray, half: int, key: int) -> IntArray:
+def _permute(values: Int64, half: int, key: int) -> Int64:
     """Permute numbers of ``2 half`` bits."""
     mask = np.int64((1 << half) - 1)
     left, right = values >> half, values & mask
@@ -65,5 +65,5 @@ def _permute(values: IntArray, half: int, key: int) -> IntArray:
         # Rounds are told apart in bits that no half has.
         hashed = row_keys(right + (np.int64(number + 1) << 40), key)
         left, right = right, left ^ (hashed.astype(np.int64) & mask)
-    permuted: IntArray = left << half | right
+    permuted: Int64 = left << half | right
     return permuted

@@ -10,7 +10,7 @@ import numpy as np
 from daskls.partition.base import Partition
 from daskls.partition.registry import find_kind
 from daskls.partition.tree import Tree, read_trees, route_rows, tree_arrays
-from daskls.records import FloatArray, IntArray
+from daskls.records import AnyArray, Float64, Int64, Ints, Reals, RowNumbers
 from daskls.store.groups import Group
 from daskls.store.guard import damaged
 
@@ -28,7 +28,7 @@ class Space:
     """
 
     kind: ClassVar[str]
-    center: FloatArray
+    center: Float64
 
     @property
     def n_partitions(self) -> int:
@@ -39,15 +39,15 @@ class Space:
         """As of `Partition`."""
         return 0
 
-    def find(self, X: FloatArray) -> list[IntArray]:
+    def find(self, X: Reals) -> list[Ints]:
         """As of `Partition`."""
         raise NotImplementedError
 
-    def assign(self, X: FloatArray, numbers: IntArray) -> Iterator[IntArray]:
+    def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
         """As of `Partition`: training rows lie where queries do."""
         yield from self.find(X)
 
-    def cut_leaf(self, X: FloatArray, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
+    def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """As of `Partition`."""
         # Here, so that a process which only predicts never loads it.
         from daskls.partition.grow import grow_tree
@@ -79,13 +79,13 @@ class Refined(Space):
     kind: ClassVar[str] = "Refined"
 
     @property
-    def center(self) -> FloatArray:  # type: ignore[override]
+    def center(self) -> Float64:  # type: ignore[override]
         """The center of the first cut, float64 (d,)."""
-        center: FloatArray = self.base.center
+        center: Float64 = self.base.center
         return center
 
     @cached_property
-    def _first_cells(self) -> IntArray:
+    def _first_cells(self) -> Int64:
         """The first cell of each leaf, and the number of cells last."""
         return np.cumsum([0, *(branch.n_leaves for branch in self.branches)])
 
@@ -104,11 +104,11 @@ class Refined(Space):
         cut = int(np.searchsorted(self._first_cells, leaf, side="right")) - 1
         return int(self.base.partition_of(cut))
 
-    def find(self, X: FloatArray) -> list[IntArray]:
+    def find(self, X: Reals) -> list[Ints]:
         """As of `Partition`."""
         return [self._find_in(X, leaves) for leaves in self.base.find(X)]
 
-    def _find_in(self, X: FloatArray, leaves: IntArray) -> IntArray:
+    def _find_in(self, X: Reals, leaves: Ints) -> Ints:
         """Return the cell of each row, given its leaf."""
         cells = self._first_cells[leaves]
         for leaf in np.unique(leaves).tolist():
@@ -117,7 +117,7 @@ class Refined(Space):
                 cells[own] += route_rows(self.branches[leaf], X[own])
         return cells
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, AnyArray]:
         """As of `Partition`: those of the first cut, and the trees."""
         return {**self.base.arrays(), **tree_arrays(self.branches, COUNTS)}
 

@@ -6,7 +6,7 @@ from daskls.errors import StoreError
 from daskls.partition.base import Partition
 from daskls.partition.registry import find_kind
 from daskls.partition.space import Space
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 from daskls.store.caches import kept
 from daskls.store.checks import check_tiles
 from daskls.store.groups import Group
@@ -19,7 +19,7 @@ __all__ = ["model_partition", "read_as", "read_partition", "stored", "write_part
 P = TypeVar("P", bound=Partition)
 
 
-def stored(partition: Partition) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+def stored(partition: Partition) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Return the arrays and attributes of a group that holds a partition."""
     return partition.arrays(), {"partition": partition.kind, **partition.attributes()}
 

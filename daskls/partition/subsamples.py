@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.partition.shuffle import row_keys, shuffle_numbers
-from daskls.records import IntArray
+from daskls.records import Int64, Keys, RowNumbers
 from daskls.seeds import BALLS, SUBSAMPLES
 
 __all__ = ["MAX_VALIDATION_ROWS", "Draws", "ball_keys", "plan_draws", "sampling_sizes"]
@@ -59,7 +59,7 @@ class Draws:
         """The rows that are neither in a subsample nor validate."""
         return self.n_rows - self.n_reserved
 
-    def shuffled(self, numbers: IntArray) -> IntArray:
+    def shuffled(self, numbers: RowNumbers) -> Int64:
         """Return each row's place in the permutation, by its global number."""
         return shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
 
@@ -112,7 +112,7 @@ def sampling_sizes(
     return sample_fraction, n_subsamples
 
 
-def ball_keys(numbers: IntArray, centers: IntArray, seed: int) -> IntArray:
+def ball_keys(numbers: RowNumbers, centers: Int64, seed: int) -> Keys:
     """Return the key by which a row is drawn from a ball, uint64: another one in every ball.
 
     Parameters

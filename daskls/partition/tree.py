@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from daskls.kernels.route import route
-from daskls.records import FloatArray, IntArray
+from daskls.records import AnyArray, Float64, Int32, Reals
 from daskls.store.checks import check_counts
 from daskls.store.groups import Group
 from daskls.store.guard import damaged
@@ -32,10 +32,10 @@ class Tree:
     children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
     """
 
-    center: FloatArray
-    directions: FloatArray
-    thresholds: FloatArray
-    children: IntArray
+    center: Float64
+    directions: Float64
+    thresholds: Float64
+    children: Int32
 
     @property
     def n_leaves(self) -> int:
@@ -43,7 +43,7 @@ class Tree:
         return len(self.thresholds) + 1
 
     @cached_property
-    def axes(self) -> IntArray:
+    def axes(self) -> Int32:
         """The feature that each node cuts across, int32 (n_nodes,); -1 across several."""
         if not len(self.directions):
             return np.empty(0, np.int32)
@@ -53,12 +53,12 @@ class Tree:
         return np.where(is_axis, found, np.int32(-1))
 
 
-def route_rows(tree: Tree, X: FloatArray) -> IntArray:
+def route_rows(tree: Tree, X: Reals) -> Int32:
     """Return the leaf of each row of X, int32 (m,); training and prediction share this router."""
     return route(X, tree.center, tree.directions, tree.thresholds, tree.children, tree.axes)
 
 
-def no_cuts(center: FloatArray) -> Tree:
+def no_cuts(center: Float64) -> Tree:
     """Return the tree that leaves all space in one piece."""
     d = len(center)
     return Tree(center, np.empty((0, d)), np.empty(0), np.empty((0, 2), np.int32))
@@ -99,7 +99,7 @@ def graft(trunk: Tree, branches: Sequence[Tree]) -> Tree:
     )
 
 
-def tree_arrays(trees: Sequence[Tree], counts: str) -> dict[str, FloatArray]:
+def tree_arrays(trees: Sequence[Tree], counts: str) -> dict[str, AnyArray]:
     """Return trees as flat arrays, one after the other; ``counts`` names that of their nodes."""
     return {
         counts: np.array([len(tree.thresholds) for tree in trees]),
@@ -109,7 +109,7 @@ def tree_arrays(trees: Sequence[Tree], counts: str) -> dict[str, FloatArray]:
 
 def read_trees(
     group: Group,
-    center: FloatArray,
+    center: Float64,
     counts: str,
     n_trees: int | None = None,
     n_nodes: int | None = None,

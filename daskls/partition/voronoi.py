@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from daskls.kernels.route import nearest_point
 from daskls.partition.space import Space
-from daskls.records import FloatArray, IntArray
+from daskls.records import AnyArray, Float64, Int32, Ints, Reals
 from daskls.store.groups import Group
 
 __all__ = ["VoronoiCells"]
@@ -21,8 +21,8 @@ class VoronoiCells(Space):
     points : float64 array, shape (n_leaves, d). Minus ``center``.
     """
 
-    center: FloatArray
-    points: FloatArray
+    center: Float64
+    points: Float64
 
     kind: ClassVar[str] = "VoronoiCells"
 
@@ -31,15 +31,15 @@ class VoronoiCells(Space):
         """The number of regions."""
         return len(self.points)
 
-    def nearest(self, X: FloatArray) -> IntArray:
+    def nearest(self, X: Reals) -> Int32:
         """Return the region of each row, int32 (m,)."""
         return nearest_point(X, self.center, self.points)
 
-    def find(self, X: FloatArray) -> list[IntArray]:
+    def find(self, X: Reals) -> list[Ints]:
         """As of `Partition`."""
         return [self.nearest(X)]
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, AnyArray]:
         """As of `Partition`."""
         return {"center": self.center, "points": self.points}
 
