@@ -6,13 +6,14 @@ dimensions multiplies that by 1e6.
 """
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels._jit import jit
 from daskls.kernels.exponential import LOWEST_EXPONENT
-from daskls.records import Float32, Float64, Floats, KernelSpec
+from daskls.records import Float32, Float64, KernelSpec
 
 __all__ = [
     "TILE_ROWS",
@@ -30,6 +31,8 @@ TILE_ROWS = 240
 TILE_COLUMNS = 1 << 14
 # Side of the squares that are mirrored at once: both of them lie in the first cache.
 MIRROR = 16
+
+Out = TypeVar("Out", Float32, Float64)
 
 
 def base_block(A: Float64, B: Float64, name: str) -> Float64:
@@ -154,7 +157,7 @@ def _write_panel(product, norms, factor, start, out):
                     out[start + j, start + i] = out[start + i, start + j]
 
 
-def apply_kernel(base: Floats, kernel: KernelSpec, out: Floats) -> Floats:
+def apply_kernel(base: Out, kernel: KernelSpec, out: Out) -> Out:
     """Write the kernel's values into ``out`` (shape and kind of ``base``) and return it."""
     if kernel.name == "rbf":
         np.multiply(base, base.dtype.type(-kernel.gamma), out=out)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from daskls.records import CellReport, FloatArray, LocalModel, SolverSpec
+from daskls.records import CellReport, Float64, LocalModel, Reals, SolverSpec, Targets
 from daskls.targets import TargetKind
 
 __all__ = ["ROW_TEMPORARIES", "CellRows", "LocalSolver", "Sizes"]
@@ -32,9 +32,9 @@ class CellRows:
     seed : tuple of int. Names the cell among all cells of all fits.
     """
 
-    X: FloatArray
-    targets: FloatArray
-    weights: FloatArray
+    X: Reals
+    targets: Targets
+    weights: Float64
     report: CellReport
     seed: tuple[int, ...]
 

@@ -7,11 +7,11 @@ rows; grid, folds, search, average and layout are the same for all.
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
-from daskls.records import FloatArray, LocalModel, SolverSpec
+from daskls.records import Codes, Float32, LocalModel, SolverSpec
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.data import CellData, Choice, Counts
 from daskls.solvers.folds import deal_folds
@@ -37,13 +37,13 @@ class CellSolver(LocalSolver):
     @abstractmethod
     def solve_all(
         self,
-        K: FloatArray,
-        signs: FloatArray,
-        weights: FloatArray,
-        start: FloatArray,
+        K: Float32,
+        signs: Float32,
+        weights: Float32,
+        start: Float32,
         cost: float,
         spec: SolverSpec,
-    ) -> tuple[FloatArray, float, Counts]:
+    ) -> tuple[Float32, float, Counts]:
         """Train one pair of classes on all of its rows, to what is kept.
 
         Parameters
@@ -78,7 +78,9 @@ class CellSolver(LocalSolver):
 
     def fit_cell(self, rows: CellRows, spec: SolverSpec) -> LocalModel:
         """Train the model of one cell, which has a row for each fold at the least."""
-        own = LocalRows.of(rows.X, rows.targets, rows.weights, spec)
+        # Cells are voted on pair by pair of classes: their targets are codes.
+        codes = cast(Codes, rows.targets)
+        own = LocalRows.of(rows.X, codes, rows.weights, spec)
         report = own.described(rows.report)
         if len(own.classes) == 1 or own.radius == 0.0:
             return own.constant(report)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.kernels.votes import pairs_of
-from daskls.records import FloatArray, IntArray, KernelSpec, SolverSpec
+from daskls.records import Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.places import NO_PASS, Place
 
 __all__ = ["CellData", "Choice", "Counts", "kernel_of", "max_steps"]
@@ -26,20 +26,20 @@ class CellData:
     n_classes : int
     """
 
-    rows: FloatArray
-    base: FloatArray
-    codes: IntArray
-    folds: IntArray
-    weights: FloatArray
+    rows: Float32
+    base: Float32
+    codes: Int64
+    folds: Int64
+    weights: Float32
     n_classes: int
 
-    def pairs(self) -> Iterator[tuple[int, int, IntArray, FloatArray]]:
+    def pairs(self) -> Iterator[tuple[int, int, Int64, Float32]]:
         """Yield each pair (a, b) with its rows and their signs, -1 for a and +1 for b."""
         for a, b in pairs_of(self.n_classes):
             rows = np.flatnonzero((self.codes == a) | (self.codes == b))
             yield a, b, rows, np.where(self.codes[rows] == b, np.float32(1), np.float32(-1))
 
-    def fold_ptr(self, rows: IntArray, n_folds: int) -> IntArray:
+    def fold_ptr(self, rows: Int64, n_folds: int) -> Int64:
         """Return where each fold begins among some rows, and the number of rows last."""
         return np.searchsorted(self.folds[rows], np.arange(n_folds + 1))
 
@@ -71,8 +71,8 @@ class Choice:
     kernel: KernelSpec
     C: float
     error: float
-    coef: FloatArray
-    intercepts: FloatArray
+    coef: Float32
+    intercepts: Float64
     counts: Counts
     edge: str = ""
     n_tried: int = 0

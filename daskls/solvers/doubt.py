@@ -9,7 +9,7 @@ Source: Maron, Moore, Hoeffding races, NIPS 1993 (the idea); McNemar 1947 (the t
 
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import Float64
 
 __all__ = ["DOUBT", "is_beaten"]
 
@@ -17,7 +17,7 @@ __all__ = ["DOUBT", "is_beaten"]
 DOUBT = 2.0
 
 
-def is_beaten(wrong: FloatArray, best: FloatArray, doubt: float = DOUBT) -> bool:
+def is_beaten(wrong: Float64, best: Float64, doubt: float = DOUBT) -> bool:
     """Return whether errors stand above the best one's by more than ``doubt`` deviations.
 
     Parameters

@@ -4,12 +4,12 @@ import numpy as np
 
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import vote_scores
-from daskls.records import FloatArray, LocalModel
+from daskls.records import Float64, LocalModel, Reals
 
 __all__ = ["cell_scores"]
 
 
-def cell_scores(model: LocalModel, X: FloatArray) -> FloatArray:
+def cell_scores(model: LocalModel, X: Reals) -> Float64:
     """Evaluate one cell's model: one GEMM and one vectorized pass of the kernel.
 
     Parameters

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from daskls.records import IntArray
+from daskls.records import Int64
 
 __all__ = ["deal_folds"]
 
 
-def deal_folds(codes: IntArray, n_folds: int, seed: tuple[int, ...]) -> IntArray:
+def deal_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
     """Deal the rows of each class to the folds in turn, in an order drawn from ``seed``.
 
     Each class goes on where the last one stopped, so fold sizes differ by at most one, and so do

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daskls.kernels.gauge import Gauge
-from daskls.records import FloatArray
+from daskls.records import Float64, Reals
 
 __all__ = ["draw_landmarks", "find_components"]
 
@@ -11,15 +11,13 @@ __all__ = ["draw_landmarks", "find_components"]
 BATCH_ROWS = 8192
 
 
-def draw_landmarks(
-    X: FloatArray, gauge: Gauge, n_landmarks: int, seed: tuple[int, ...]
-) -> FloatArray:
+def draw_landmarks(X: Reals, gauge: Gauge, n_landmarks: int, seed: tuple[int, ...]) -> Float64:
     """Return rows drawn at random, minus the gauge's center, float64 (l, d)."""
     drawn = np.random.default_rng(seed).choice(len(X), n_landmarks, replace=False)
     return np.subtract(X[np.sort(drawn)], gauge.center, dtype=np.float64)
 
 
-def find_components(X: FloatArray, gauge: Gauge, n_landmarks: int) -> tuple[FloatArray, FloatArray]:
+def find_components(X: Reals, gauge: Gauge, n_landmarks: int) -> tuple[Float64, Float64]:
     """Return the first principal components.
 
     Parameters
@@ -44,5 +42,5 @@ def find_components(X: FloatArray, gauge: Gauge, n_landmarks: int) -> tuple[Floa
     with np.errstate(invalid="ignore", divide="ignore"):
         for rows in np.array_split(np.arange(len(X)), n_batches):
             pca.partial_fit(gauge.rows(X[rows]))
-    components: FloatArray = np.ascontiguousarray(pca.components_, np.float64)
+    components: Float64 = np.ascontiguousarray(pca.components_, np.float64)
     return components, np.sqrt(pca.explained_variance_) * gauge.scale

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskls.kernels.products import multiply_rows
 from daskls.kernels.votes import winners_of
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float32, Floats, Int64
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import CellData
 
@@ -39,12 +39,12 @@ class Pairs:
     """
 
     cell: CellData
-    rows: IntArray
-    ptr: IntArray
-    signs: FloatArray
-    bounds: FloatArray
-    fold_ptr: IntArray
-    at: IntArray
+    rows: Int64
+    ptr: Int64
+    signs: Float32
+    bounds: Float32
+    fold_ptr: Int64
+    at: Int64
 
     @classmethod
     def of(cls, cell: CellData, n_folds: int) -> "Pairs":
@@ -66,7 +66,7 @@ class Pairs:
         return len(self.ptr) - 1
 
     @property
-    def sizes(self) -> IntArray:
+    def sizes(self) -> Int64:
         """The number of rows of each pair."""
         return np.diff(self.ptr)
 
@@ -84,31 +84,29 @@ class Pairs:
             held += m * m
         return list(zip(runs, [*runs[1:], len(self)], strict=True))
 
-    def bounds_without(self, fold: int) -> FloatArray:
+    def bounds_without(self, fold: int) -> Float32:
         """Return the bounds, shape (s,), 0 on the rows of one fold."""
         own = self.cell.folds[self.rows] != fold
-        bounds: FloatArray = self.bounds * own
+        bounds: Float32 = self.bounds * own
         return bounds
 
     def slice_of(self, p: int) -> slice:
         """Return where a pair's rows lie in arrays of s values."""
         return slice(self.ptr[p], self.ptr[p + 1])
 
-    def coefficients(self, betas: FloatArray) -> FloatArray:
+    def coefficients(self, betas: Floats) -> Float32:
         """Lay betas, shape (n, s), out as scikit-learn's ``dual_coef_``, shape (n, k - 1, m)."""
         cell = self.cell
         coef = np.zeros((len(betas), cell.n_classes - 1, len(cell.codes)), np.float32)
         coef[:, self.at, self.rows] = betas
         return coef
 
-    def betas_of(self, coef: FloatArray) -> FloatArray:
+    def betas_of(self, coef: Float32) -> Float32:
         """Undo `coefficients`: return the betas, shape (s,), of a ``dual_coef_`` (k - 1, m)."""
-        betas: FloatArray = coef[self.at, self.rows]
+        betas: Float32 = coef[self.at, self.rows]
         return betas
 
-    def decide(
-        self, K: FloatArray, betas: FloatArray, offsets: FloatArray, held_out: slice
-    ) -> IntArray:
+    def decide(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Int64:
         """Return which class wins each held-out row, for several solutions.
 
         Parameters
@@ -136,9 +134,7 @@ class Pairs:
         winners_of(parts.reshape(k, n, k - 1, -1), offsets, winners)
         return winners
 
-    def values(
-        self, K: FloatArray, betas: FloatArray, offsets: FloatArray, held_out: slice
-    ) -> FloatArray:
+    def values(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Float32:
         """Return the decision values of the only pair on held-out rows, float32 (n, h)."""
         own = K[held_out]
         values = np.empty((len(betas), len(own)), np.float32)

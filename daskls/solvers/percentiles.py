@@ -3,7 +3,7 @@
 import numpy as np
 
 from daskls.kernels.ranks import pair_values, ranked_values
-from daskls.records import FloatArray, IntArray
+from daskls.records import Float32, Int64
 
 __all__ = ["sampled_strides", "width_gammas"]
 
@@ -11,7 +11,7 @@ __all__ = ["sampled_strides", "width_gammas"]
 MAX_PAIRS = 100_000
 
 
-def sampled_strides(m: int, seed: tuple[int, ...]) -> IntArray:
+def sampled_strides(m: int, seed: tuple[int, ...]) -> Int64:
     """Return which pairs of rows to look at, as strides drawn by seed; none: all pairs.
 
     A stride s pairs every row i with row i + s, around the end.
@@ -27,11 +27,11 @@ def sampled_strides(m: int, seed: tuple[int, ...]) -> IntArray:
 
 
 def width_gammas(
-    squared: FloatArray,
+    squared: Float32,
     percentiles: tuple[float, ...],
     seed: tuple[int, ...],
     noise: float = 0.0,
-    places: IntArray | None = None,
+    places: Int64 | None = None,
 ) -> tuple[float, ...]:
     """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
 

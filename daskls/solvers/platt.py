@@ -6,7 +6,7 @@ machines, 2007 (targets, formula that does not overflow, Newton's method with ba
 
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import Float64, Floats, Mask
 
 __all__ = ["fit_sigmoid", "sigmoid"]
 
@@ -16,21 +16,21 @@ RIDGE = 1e-12
 ENOUGH = 1e-5
 
 
-def sigmoid(values: FloatArray, a: float, b: float) -> FloatArray:
+def sigmoid(values: Floats, a: float, b: float) -> Float64:
     """Return 1 / (1 + exp(a f + b)) without overflow."""
     z = a * np.asarray(values, np.float64) + b
     small = np.exp(-np.abs(z))
-    probability: FloatArray = np.where(z >= 0, small, 1.0) / (1.0 + small)
+    probability: Float64 = np.where(z >= 0, small, 1.0) / (1.0 + small)
     return probability
 
 
-def _loss(values: FloatArray, targets: FloatArray, a: float, b: float) -> float:
+def _loss(values: Floats, targets: Float64, a: float, b: float) -> float:
     z = a * values + b
     # log(1 + exp(z)) is at most |z| + log 2: no overflow.
     return float((targets * z + np.logaddexp(0.0, -z)).sum())
 
 
-def fit_sigmoid(values: FloatArray, positive: FloatArray) -> tuple[float, float]:
+def fit_sigmoid(values: Floats, positive: Mask) -> tuple[float, float]:
     """Return (a, b) so that 1 / (1 + exp(a f + b)) is the likeliest probability of the positives.
 
     Parameters

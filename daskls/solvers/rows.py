@@ -10,11 +10,14 @@ from daskls.kernels.frame import framed
 from daskls.kernels.gram import TILE_ROWS, base_matrix, squared_norms
 from daskls.records import (
     CellReport,
-    FloatArray,
+    Float32,
+    Float64,
     Frame,
-    IntArray,
+    Int64,
+    Ints,
     KernelSpec,
     LocalModel,
+    Reals,
     SolverSpec,
 )
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
@@ -42,10 +45,10 @@ class LocalRows:
     """
 
     frame: Frame
-    rows: FloatArray
-    weights: FloatArray
-    classes: IntArray
-    present: IntArray
+    rows: Float32
+    weights: Float64
+    classes: Ints
+    present: Int64
     radius: float
     spec: SolverSpec
     started: float
@@ -53,13 +56,13 @@ class LocalRows:
     @classmethod
     def of(
         cls,
-        X: FloatArray,
-        codes: IntArray,
-        weights: FloatArray,
+        X: Reals,
+        codes: Ints,
+        weights: Float64,
         spec: SolverSpec,
         *,
         at_origin: bool = False,
-        scale: FloatArray | None = None,
+        scale: Float64 | None = None,
     ) -> "LocalRows":
         """Put the rows into a frame: around their mean, or where they are.
 
@@ -95,7 +98,7 @@ class LocalRows:
         far = self.spec.kernel == "rbf" and self.radius > 0.0
         return 2.0 ** round(math.log2(self.radius)) if far else 1.0
 
-    def data(self, folds: IntArray) -> tuple[IntArray, CellData]:
+    def data(self, folds: Int64) -> tuple[Int64, CellData]:
         """Return an order of the rows with those of a fold side by side, and the rows in it.
 
         Training without a fold then skips one range of every vector.
@@ -139,9 +142,7 @@ class LocalRows:
             report, n_rows=len(self.rows), n_classes=len(self.classes), radius=self.radius
         )
 
-    def model(
-        self, choice: Choice, order: IntArray, cell: CellData, report: CellReport
-    ) -> LocalModel:
+    def model(self, choice: Choice, order: Int64, cell: CellData, report: CellReport) -> LocalModel:
         """Drop the rows without any coefficient and lay the rest out as a LocalModel.
 
         Parameters

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.records import FloatArray, SolverSpec
+from daskls.records import Float32, Float64, Mask, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import CellData, Choice, kernel_of
 from daskls.solvers.doubt import is_beaten
@@ -42,7 +42,7 @@ class Trained:
     error: float
     gamma: int
     cost: int
-    wrong: FloatArray
+    wrong: Float64
     lines: list[Line]
 
     @property
@@ -154,13 +154,13 @@ class Search:
         for at, fold in enumerate(self.folds):
             yield fold, self.width.solve(at, np.array(self.grid.costs), self.spec.tol)
 
-    def _mistaken(self, line: Line, held_out: slice) -> FloatArray:
+    def _mistaken(self, line: Line, held_out: slice) -> Mask:
         """Return which held-out rows each C decides wrongly."""
         winners = self.pairs.decide(self.width.K, line.betas, line.offsets, held_out)
-        mistaken: FloatArray = winners != self.cell.codes[held_out]
+        mistaken: Mask = winners != self.cell.codes[held_out]
         return mistaken
 
-    def _unbeaten(self, alive: list[int], wrong: dict[int, FloatArray], stop: int) -> list[int]:
+    def _unbeaten(self, alive: list[int], wrong: dict[int, Float64], stop: int) -> list[int]:
         """Return who is not beaten beyond doubt on the rows of the folds so far."""
         own = {i: wrong[i][:stop] for i in alive}
         rivals = [*own.values(), *([self.best.wrong[:stop]] if self.best else [])]
@@ -198,7 +198,7 @@ class Search:
             first=first,
         )
 
-    def _finish(self, best: Trained, betas: FloatArray, offsets: FloatArray) -> None:
+    def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:
         """Bring the fold models of one combination to the plain gap, in place."""
         gamma = self.grid.gammas[best.gamma]
         kernel, cost = kernel_of(self.spec, gamma), self.grid.costs[best.cost]

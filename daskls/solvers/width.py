@@ -8,7 +8,7 @@ import numpy as np
 from daskls.kernels.exponential import exp_terms
 from daskls.kernels.gram import apply_kernel
 from daskls.kernels.products import write_rbf
-from daskls.records import FloatArray, KernelSpec, SolverSpec
+from daskls.records import Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of
 from daskls.solvers.pairs import Pairs
@@ -22,8 +22,8 @@ F4 = 4
 class Line:
     """What training without one fold gave: betas float32 (n, s), offsets float32 (n, n_pairs)."""
 
-    betas: FloatArray
-    offsets: FloatArray
+    betas: Float32
+    offsets: Float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Seeds:
     ``cost`` is 0 where there is none yet.
     """
 
-    betas: FloatArray
+    betas: Float32
     cost: float
 
 
@@ -75,7 +75,7 @@ class Width(ABC):
         write_kernel(self.pairs.cell.base, kernel_of(self.spec, gamma), self.K)
 
     @abstractmethod
-    def solve(self, at: int, costs: FloatArray, tol: float) -> Line:
+    def solve(self, at: int, costs: Float64, tol: float) -> Line:
         """Train every pair without one fold at each C; count.
 
         Parameters
@@ -86,7 +86,7 @@ class Width(ABC):
         """
 
     def finish(  # noqa: B027 - nothing to do is an answer, too
-        self, kernel: KernelSpec, cost: float, betas: FloatArray, offsets: FloatArray
+        self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64
     ) -> None:
         """Bring the fold models at the width to what is kept, in place; count.
 
@@ -101,7 +101,7 @@ class Width(ABC):
         """
 
 
-def write_kernel(base: FloatArray, kernel: KernelSpec, out: FloatArray) -> None:
+def write_kernel(base: Float32, kernel: KernelSpec, out: Float32) -> None:
     """Write a cell's kernel matrix: by the compiled exponential where there is one."""
     if kernel.name != "rbf":
         apply_kernel(base, kernel, out)

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block
 from daskls.kernels.products import multiply_rows
-from daskls.records import FloatArray, KernelSpec
+from daskls.records import Float32, Float64, Int64, KernelSpec
 from daskls.solvers.data import Counts
 from daskls.solvers.hinge.problem import Problem
 
@@ -31,13 +31,13 @@ KERNEL_ERROR = 8 * 2.0**-24
 
 def finish_folds(
     problem: Problem,
-    rows: FloatArray,
+    rows: Float32,
     kernel: KernelSpec,
     cost: float,
     folds: list[int],
-    betas: FloatArray,
-    offsets: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+    betas: Float32,
+    offsets: Float64,
+) -> tuple[Float32, Float64]:
     """Train one pair's fold models on until their plain gaps are small enough.
 
     Parameters
@@ -69,12 +69,12 @@ class _Finish:
     def __init__(
         self,
         problem: Problem,
-        rows: FloatArray,
+        rows: Float32,
         kernel: KernelSpec,
         cost: float,
         folds: list[int],
-        betas: FloatArray,
-        offsets: FloatArray,
+        betas: Float32,
+        offsets: Float64,
     ) -> None:
         self.problem, self.rows, self.kernel = problem, rows, kernel
         self.folds, self.cost = folds, cost
@@ -112,7 +112,7 @@ class _Finish:
         )
         return n_steps
 
-    def _measure(self) -> FloatArray:
+    def _measure(self) -> Float64:
         """Return the plain gaps; from exact kernel values where rounded ones leave a doubt."""
         gaps, doubts = self._gaps()
         if not self.exact and ((gaps <= self.limits) & (gaps + doubts > self.limits)).any():
@@ -120,7 +120,7 @@ class _Finish:
             gaps, _ = self._gaps()
         return gaps
 
-    def _gaps(self) -> tuple[FloatArray, FloatArray]:
+    def _gaps(self) -> tuple[Float64, Float64]:
         """Return the plain gaps, and what the rounding of kernel values may add to them."""
         n = len(self.folds)
         products = self._multiply(np.concatenate([self.betas, np.abs(self.betas)]).astype(float))
@@ -131,7 +131,7 @@ class _Finish:
         error = KERNEL_ERROR * (self.kernel.degree if self.kernel.name == "poly" else 1)
         return (slopes * h).sum(axis=1), error * (np.abs(slopes) * sizes).sum(axis=1)
 
-    def _multiply(self, vectors: FloatArray) -> FloatArray:
+    def _multiply(self, vectors: Float64) -> Float64:
         """Return vectors times the kernel matrix in float64, panel by panel of support rows."""
         total = np.zeros_like(vectors)
         support = np.flatnonzero(self.betas.any(axis=0))
@@ -140,10 +140,10 @@ class _Finish:
             total += vectors[:, own] @ self._panel(own)
         return total
 
-    def _panel(self, own: FloatArray) -> FloatArray:
+    def _panel(self, own: Int64) -> Float64:
         """Return the kernel values of some rows and all rows, float64."""
         if not self.exact:
-            panel: FloatArray = self.problem.K[own].astype(float)
+            panel: Float64 = self.problem.K[own].astype(float)
             return panel
         A = self.rows.astype(float)
         base = base_block(A[own], A, self.kernel.name)

@@ -8,7 +8,16 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.frame import framed
-from daskls.records import CellReport, FloatArray, IntArray, KernelSpec, LocalModel, SolverSpec
+from daskls.records import (
+    CellReport,
+    Codes,
+    Float64,
+    Int64,
+    KernelSpec,
+    LocalModel,
+    Reals,
+    SolverSpec,
+)
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
 from daskls.solvers.rows import LocalRows
 
@@ -27,13 +36,13 @@ MIN_CACHE_NBYTES = 8 * MIB
 
 
 def fit_large(
-    X: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
+    X: Reals,
+    codes: Codes,
+    weights: Float64,
     spec: SolverSpec,
     report: CellReport,
     cache_nbytes: int,
-) -> tuple[LocalModel, IntArray]:
+) -> tuple[LocalModel, Int64]:
     """Train one SVM and lay it out as a local model.
 
     Parameters
@@ -93,7 +102,7 @@ def fit_large(
     return model, np.sort(svc.support_).astype(np.int64)
 
 
-def _check_spread(X: FloatArray, own: LocalRows) -> None:
+def _check_spread(X: Reals, own: LocalRows) -> None:
     """Refuse rows that differ, but are nearly or all 0 in the float32 that models keep.
 
     Raises

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.records import CellReport, FloatArray, IntArray, LocalModel, SolverSpec
+from daskls.records import CellReport, Codes, Float32, Float64, Int64, LocalModel, Reals, SolverSpec
 from daskls.solvers.data import CellData, Choice, Counts, kernel_of
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
@@ -34,7 +34,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 def _grid(
     own: LocalRows,
-    order: IntArray,
+    order: Int64,
     cell: CellData,
     percentiles: tuple[float, ...] | None,
     seed: tuple[int, ...],
@@ -54,7 +54,7 @@ def _grid(
     return Grid(gammas, costs, 1.0)
 
 
-def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> IntArray:
+def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
     """Deal the inner rows to folds; the outer ones get a number past the last fold."""
     folds = np.full(len(own.rows), own.spec.cv)
     folds[:n_inner] = deal_folds(own.present[:n_inner], own.spec.cv, seed)
@@ -67,16 +67,16 @@ def _is_trivial(own: LocalRows) -> bool:
 
 
 def grid_errors(
-    X: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
+    X: Reals,
+    codes: Codes,
+    weights: Float64,
     n_inner: int,
     spec: SolverSpec,
     percentiles: tuple[float, ...] | None,
     seed: tuple[int, ...],
     *,
     at_origin: bool = False,
-) -> FloatArray:
+) -> Float64:
     """Return what every candidate decides wrongly in k'-internal cross-validation.
 
     Parameters
@@ -105,7 +105,7 @@ def grid_errors(
     return _errors(cell, spec, _grid(own, order, cell, percentiles, seed))
 
 
-def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
+def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
     # Every candidate's error is asked for.
     search = HINGE.search(cell, replace(spec, search="full"), grid)
     search.run()
@@ -119,9 +119,9 @@ def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
 
 
 def fit_neighborhood(
-    X: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
+    X: Reals,
+    codes: Codes,
+    weights: Float64,
     n_inner: int,
     spec: SolverSpec,
     percentiles: tuple[float, ...] | None,
@@ -161,9 +161,9 @@ def fit_neighborhood(
 
 
 def candidate_models(
-    X: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
+    X: Reals,
+    codes: Codes,
+    weights: Float64,
     spec: SolverSpec,
     percentiles: tuple[float, ...] | None,
     seed: tuple[int, ...],
@@ -206,9 +206,9 @@ def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
 
 
 def label_probability(
-    X: FloatArray,
-    codes: IntArray,
-    query: FloatArray,
+    X: Reals,
+    codes: Codes,
+    query: Reals,
     code: int,
     spec: SolverSpec,
     seed: tuple[int, ...],
@@ -257,7 +257,7 @@ def label_probability(
     return float(sigmoid(np.array([value]), a, b)[0])
 
 
-def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> FloatArray:
+def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> Float32:
     """Return each row's decision value by the model trained without its fold; NaN: no such fold."""
     search = HINGE.search(cell, replace(spec, clipped_gap=False), grid)
     values = np.full(len(cell.codes), np.nan, np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 
 from daskls.kernels.line import line_solver
 from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
-from daskls.records import FloatArray, IntArray, SolverSpec
+from daskls.records import Float32, Int64, SolverSpec
 from daskls.solvers.data import Counts, max_steps
 
 __all__ = ["Problem"]
@@ -24,10 +24,10 @@ class Problem:
 
     def __init__(
         self,
-        K: FloatArray,
-        signs: FloatArray,
-        weights: FloatArray,
-        fold_ptr: IntArray,
+        K: Float32,
+        signs: Float32,
+        weights: Float32,
+        fold_ptr: Int64,
         spec: SolverSpec,
     ) -> None:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
@@ -35,15 +35,15 @@ class Problem:
         self._lines = line_solver(unit=spec.kernel == "rbf", with_offset=spec.fit_intercept)
         self.counts = Counts()
 
-    def bound_of(self, fold: int, cost: float) -> FloatArray:
+    def bound_of(self, fold: int, cost: float) -> Float32:
         """Return the signed bounds without a fold at one C, float32 (m,)."""
         bound = self.signs * self.weights
         bound[self.fold_ptr[fold] : self.fold_ptr[fold + 1]] = 0.0
         return bound * np.float32(cost)
 
     def ascend(
-        self, fold: int, beta: FloatArray, product: FloatArray, cost: float, tol: float
-    ) -> tuple[FloatArray, float, int]:
+        self, fold: int, beta: Float32, product: Float32, cost: float, tol: float
+    ) -> tuple[Float32, float, int]:
         """Solve without a fold, to the plain gap; count nothing.
 
         Parameters
@@ -63,7 +63,7 @@ class Problem:
         found, offset, counts = self._run(start, stop, beta, product, cost, UNCLIPPED, tol)
         return found, offset, counts.n_steps
 
-    def solve_all(self, start: FloatArray, cost: float) -> tuple[FloatArray, float]:
+    def solve_all(self, start: Float32, cost: float) -> tuple[Float32, float]:
         """Train on all rows at one C, from a start that is clipped to the bounds.
 
         Returns
@@ -88,12 +88,12 @@ class Problem:
         self,
         start: int,
         stop: int,
-        beta: FloatArray,
-        product: FloatArray,
+        beta: Float32,
+        product: Float32,
         cost: float,
         cap: np.float32,
         tol: float,
-    ) -> tuple[FloatArray, float, Counts]:
+    ) -> tuple[Float32, float, Counts]:
         """Solve from one start; return the solution, its offset and what it took."""
         m = len(beta)
         betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)

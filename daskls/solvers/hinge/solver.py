@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.records import FloatArray, SolverSpec
+from daskls.records import Float32, SolverSpec
 from daskls.solvers.cell import CellSolver
 from daskls.solvers.data import Counts
 from daskls.solvers.hinge.problem import Problem
@@ -26,13 +26,13 @@ class HingeSolver(CellSolver):
 
     def solve_all(
         self,
-        K: FloatArray,
-        signs: FloatArray,
-        weights: FloatArray,
-        start: FloatArray,
+        K: Float32,
+        signs: Float32,
+        weights: Float32,
+        start: Float32,
         cost: float,
         spec: SolverSpec,
-    ) -> tuple[FloatArray, float, Counts]:
+    ) -> tuple[Float32, float, Counts]:
         """Train one pair on all of its rows; see `CellSolver.solve_all`.
 
         To the plain duality gap: this is the one solve whose optimum counts, not its error's rank.

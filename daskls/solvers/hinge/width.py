@@ -7,7 +7,7 @@ from daskls.kernels.gram import apply_kernel
 from daskls.kernels.line import line_solver
 from daskls.kernels.products import gather_pairs, multiply_rows, write_rbf
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
-from daskls.records import FloatArray, KernelSpec, SolverSpec
+from daskls.records import Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of, max_steps
 from daskls.solvers.hinge.finish import finish_folds
@@ -60,7 +60,7 @@ class HingeWidth(Width):
             places[first + 1 : last] = np.cumsum(squares[first : last - 1])
         return places
 
-    def _new_blocks(self) -> FloatArray:
+    def _new_blocks(self) -> Float32:
         """Return room for the matrices of a group; the only pair's is the cell's own."""
         if len(self.pairs) == 1:
             return self.K.reshape(-1)
@@ -91,7 +91,7 @@ class HingeWidth(Width):
             multiply_rows(self.K, self._used, self._products)
 
     @property
-    def _used(self) -> FloatArray:
+    def _used(self) -> Float32:
         """The sources that there are: without a seed the bounds alone."""
         return self._sources if self._seed_cost else self._sources[: len(self.folds)]
 
@@ -112,7 +112,7 @@ class HingeWidth(Width):
         )
         self._gathered = at
 
-    def matrix_of(self, p: int) -> FloatArray:
+    def matrix_of(self, p: int) -> Float32:
         """Return the kernel matrix of one pair: to be used before another pair's is asked for."""
         if len(self.pairs) == 1:
             return self.K
@@ -120,7 +120,7 @@ class HingeWidth(Width):
         m, first = self.pairs.sizes[p], self._block_ptr[p]
         return self._blocks[first : first + m * m].reshape(m, m)
 
-    def solve(self, at: int, costs: FloatArray, tol: float) -> Line:
+    def solve(self, at: int, costs: Float64, tol: float) -> Line:
         """Train every pair without one fold at each C; count.
 
         Parameters
@@ -164,9 +164,7 @@ class HingeWidth(Width):
         self.counts.add(Counts(*counts.tolist()))
         return line
 
-    def finish(
-        self, kernel: KernelSpec, cost: float, betas: FloatArray, offsets: FloatArray
-    ) -> None:
+    def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
         """Bring the fold models at the width to the plain gap, in place; see `Width.finish`."""
         pairs, cell = self.pairs, self.pairs.cell
         for p, (_, _, rows, signs) in enumerate(cell.pairs()):
