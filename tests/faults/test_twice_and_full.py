@@ -58,7 +58,7 @@ def test_write_bundle_into_a_finished_folder_changes_nothing(data, monkeypatch, 
     model = small_svc(store=tmp_path / "m").fit(*data)
     bits = model_bits(model)
     root, first, last, models, extra = arguments[0]
-    changed = [replace(m, center=m.center + 1) for m in models]
+    changed = [replace(m, frame=replace(m.frame, center=m.frame.center + 1)) for m in models]
     write(root, first, last, changed, extra)
     assert_same_model(bits, tmp_path / "m")
     assert not list((tmp_path / "m" / "bundles").glob(".*"))
