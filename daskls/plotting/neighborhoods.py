@@ -32,7 +32,7 @@ from daskls.plotting.plane import (
     polar_grid,
 )
 from daskls.plotting.polygons import color_cells
-from daskls.records import Float64, Int64, Ints, Labels, Reals
+from daskls.records import Codes, Float64, Int64, Labels, Reals
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
@@ -85,7 +85,7 @@ class NeighborhoodDisplay:
 
     numbers: Int64
     centers: Reals
-    center_classes: Ints
+    center_classes: Codes
     radii: Float64
     counts: tuple[int, int]
     discs: dict[int, Answers]
@@ -95,7 +95,7 @@ class NeighborhoodDisplay:
     classes: Labels
     names: tuple[str, str]
     rows: Reals
-    row_classes: Ints
+    row_classes: Codes
     totals: tuple[int, int, int]
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
@@ -163,7 +163,7 @@ class NeighborhoodDisplay:
         return cls(
             numbers=numbers,
             centers=centers,
-            center_classes=own.targets,
+            center_classes=own.codes,
             radii=radii,
             counts=counts,
             discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
@@ -173,7 +173,7 @@ class NeighborhoodDisplay:
             classes=estimator.classes_,
             names=_names(feature_names, estimator),
             rows=drawn.X,
-            row_classes=drawn.targets,
+            row_classes=drawn.codes,
             totals=(reader.n_cells, int((reader.report.n_support > 0).sum()), leaves.n_rows),
         )
 

@@ -15,7 +15,7 @@ from zarr.errors import UnstableSpecificationWarning
 from zarr.storage import LocalStore
 
 from daskls.errors import StoreError
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.files import disk_errors, expand_path
 from daskls.store.folder import Folder
@@ -51,7 +51,7 @@ class ArrayHandle:
     chunk_rows: int
     unit_rows: int
 
-    def read(self, start: int, stop: int) -> FloatArray:
+    def read(self, start: int, stop: int) -> AnyArray:
         """Return rows start .. stop - 1, C-contiguous; of a plain chunk no more than them.
 
         Raises
@@ -78,7 +78,7 @@ class ArrayHandle:
             raise ValueError(f"it is {array.dtype} {array.shape}, and was {was}")
         return array
 
-    def write(self, start: int, values: FloatArray) -> None:
+    def write(self, start: int, values: AnyArray) -> None:
         """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each.
 
         Raises
@@ -166,7 +166,7 @@ def find_dataset(source: Any) -> Dataset | None:
     return None
 
 
-def save_array(path: Path, values: FloatArray, chunk_rows: int) -> ArrayHandle:
+def save_array(path: Path, values: AnyArray, chunk_rows: int) -> ArrayHandle:
     """Write an array from memory to disk so that every worker can read it."""
     with disk_errors(path):
         array = zarr.create_array(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from daskls.records import IntArray
+from daskls.records import Int64, Ints
 
 __all__ = ["READ_NBYTES", "adjacent_runs", "asked_bundles"]
 
@@ -12,7 +12,7 @@ __all__ = ["READ_NBYTES", "adjacent_runs", "asked_bundles"]
 READ_NBYTES = 8 << 20
 
 
-def asked_bundles(cells: IntArray, first_cells: Sequence[int]) -> Iterator[tuple[int, IntArray]]:
+def asked_bundles(cells: Ints, first_cells: Sequence[int]) -> Iterator[tuple[int, Ints]]:
     """Yield each bundle that holds an asked cell, and these cells, counted from its first one.
 
     Parameters
@@ -30,7 +30,7 @@ def asked_bundles(cells: IntArray, first_cells: Sequence[int]) -> Iterator[tuple
         yield bundle, cells[bounds[bundle] : bounds[bundle + 1]] - first_cells[bundle]
 
 
-def adjacent_runs(cells: IntArray, row_ptr: IntArray, max_rows: int) -> Iterator[list[int]]:
+def adjacent_runs(cells: Ints, row_ptr: Int64, max_rows: int) -> Iterator[list[int]]:
     """Cut increasing cells into runs of adjacent cells with few support rows in all."""
     run: list[int] = []
     for cell in cells.tolist():

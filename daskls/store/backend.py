@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 from daskls.store.checksums import checksum
 from daskls.store.guard import NOT_WRITTEN, damaged
 
@@ -40,7 +40,7 @@ class Reader(ABC):
     nbytes: int
 
     @abstractmethod
-    def fill(self, values: FloatArray, at: int) -> None:
+    def fill(self, values: AnyArray, at: int) -> None:
         """Fill an array with the bytes from position ``at`` on.
 
         Raises
@@ -48,7 +48,7 @@ class Reader(ABC):
         DamageError : the artifact ends before
         """
 
-    def fill_record(self, values: FloatArray, at: int, expected: int, start: int = 0) -> None:
+    def fill_record(self, values: AnyArray, at: int, expected: int, start: int = 0) -> None:
         """As `fill`, of a record whose sum is known.
 
         Raises

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.records import IntArray
+from daskls.records import Int32, Int64, Ints
 from daskls.store.checks import check_codes
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
@@ -27,12 +27,12 @@ class Centers:
     group : Group. Holds the center of each place, ``owner``: int32 (n,).
     """
 
-    places: IntArray
+    places: Int64
     n_rounds: int
     n_searched: int
     group: Group
 
-    def owners(self, start: int, stop: int) -> IntArray:
+    def owners(self, start: int, stop: int) -> Int32:
         """Return the center of each of the places start .. stop - 1."""
         found = self.group.read("owner", slice(start, stop), kind="i")
         if len(found) != stop - start:
@@ -42,7 +42,7 @@ class Centers:
 
 
 def write_centers(
-    root: Root, places: list[int], owner: IntArray, n_rounds: int, n_searched: int
+    root: Root, places: list[int], owner: Int32, n_rounds: int, n_searched: int
 ) -> Centers:
     """Number the centers by place and write them.
 
@@ -57,7 +57,7 @@ def write_centers(
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
-    arrays: dict[str, IntArray] = {"places": taken[order], "owner": number[owner]}
+    arrays: dict[str, Ints] = {"places": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
     root.write_group(GROUP, arrays, counts, CHUNK_ROWS)
     written = read_centers(root)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import CellReport, FloatArray, IntArray, SolverSpec
+from daskls.records import CellReport, Int64, Ints, SolverSpec, Table
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.targets import DTYPES
@@ -92,7 +92,7 @@ def check_classes(values: Any) -> None:
     _expect(np.array(labels, dtype).shape == (len(labels),), "classes")
 
 
-def check_report(table: FloatArray, n_cells: int | None) -> None:
+def check_report(table: Table, n_cells: int | None) -> None:
     """Refuse a table of cells whose counts cannot be.
 
     Raises
@@ -108,7 +108,7 @@ def check_report(table: FloatArray, n_cells: int | None) -> None:
             _expect(not np.isinf(table[f.name]).any(), f.name)
 
 
-def check_counts(where: str, name: str, counts: IntArray, total: int | None = None) -> None:
+def check_counts(where: str, name: str, counts: Int64, total: int | None = None) -> None:
     """Refuse numbers of parts that are negative or do not add up.
 
     Raises
@@ -123,7 +123,7 @@ def check_counts(where: str, name: str, counts: IntArray, total: int | None = No
         raise damaged(where, f"{name} adds up to {found}, and {total} is expected")
 
 
-def check_codes(where: str, name: str, codes: IntArray, n_codes: int) -> None:
+def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
     """Refuse codes outside 0 .. n_codes - 1.
 
     Raises

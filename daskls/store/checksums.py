@@ -10,7 +10,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 
 __all__ = ["SUM_NBYTES", "checksum", "json_checksum", "sum_as_bytes"]
 
@@ -18,7 +18,7 @@ __all__ = ["SUM_NBYTES", "checksum", "json_checksum", "sum_as_bytes"]
 SUM_NBYTES = 4
 
 
-def checksum(data: FloatArray | bytes, start: int = 0) -> int:
+def checksum(data: AnyArray | bytes, start: int = 0) -> int:
     """Return the crc32c of bytes, or of an array's values in C order.
 
     Parameters

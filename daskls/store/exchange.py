@@ -13,11 +13,12 @@ Within a leaf the rows stand in the order of their global row numbers, whatever 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from daskls.records import FloatArray, IntArray
+from daskls.records import AnyArray, Codes, Float64, Int64, Ints, Reals, RowNumbers, Table, Targets
 from daskls.store.artifacts import attempt_key, draw_attempt, open_store
 from daskls.store.backend import Backend, Reader, Writer
 from daskls.store.checksums import SUM_NBYTES, checksum, sum_as_bytes
@@ -25,6 +26,9 @@ from daskls.store.guard import NOT_WRITTEN, damaged
 from daskls.store.packs import read_pack, write_pack
 
 __all__ = ["Exchange", "Rows"]
+
+# Checksums of runs of rows.
+Sums = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +43,17 @@ class Rows:
     numbers : int64 array, shape (m,). Global row numbers.
     """
 
-    X: FloatArray
-    targets: FloatArray
-    weights: FloatArray
-    numbers: IntArray
+    X: Reals
+    targets: Targets
+    weights: Float64
+    numbers: RowNumbers
 
-    def take(self, rows: IntArray) -> "Rows":
+    @property
+    def codes(self) -> Codes:
+        """The targets of a fit of classes: no type tells its rows from those of numbers."""
+        return cast(Codes, self.targets)
+
+    def take(self, rows: Int64) -> "Rows":
         """Return the given rows, in the given order."""
         return Rows(self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows])
 
@@ -127,7 +136,7 @@ class Exchange:
         return len(self._store.find(f"{self._folder}/block-*.marker"))
 
     def write_block(
-        self, block: int, rows: Rows, partitions: Iterable[IntArray], identity: int
+        self, block: int, rows: Rows, partitions: Iterable[Ints], identity: int
     ) -> None:
         """Write one block's rows sorted by leaf, partition by partition; then its marker.
 
@@ -163,7 +172,7 @@ class Exchange:
         if not write_pack(self._store, self._marker(block), kept, lambda: self.read_marker(block)):
             self._store.drop(data)
 
-    def stack_manifest(self) -> IntArray:
+    def stack_manifest(self) -> Int64:
         """Write the offsets and sums of all blocks, leaf by leaf; return the rows of each leaf.
 
         Raises
@@ -185,7 +194,7 @@ class Exchange:
                 record["sum"] = sums[:, leaf]
                 self._write_record(file, leaf, record)
             self._write_record(file, self.n_leaves, blocks)
-        leaf_rows: IntArray = np.diff(offsets, axis=1).sum(axis=0)
+        leaf_rows: Int64 = np.diff(offsets, axis=1).sum(axis=0)
         return leaf_rows
 
     @property
@@ -193,11 +202,11 @@ class Exchange:
         """What the manifest says of a leaf in one block: its rows, and their sum."""
         return np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
 
-    def _write_record(self, file: Writer, number: int, record: FloatArray) -> None:
+    def _write_record(self, file: Writer, number: int, record: Table) -> None:
         file.write(record.data)
         file.write(sum_as_bytes(checksum(record, number)))
 
-    def _read_record(self, reader: Reader, number: int) -> FloatArray:
+    def _read_record(self, reader: Reader, number: int) -> Table:
         """Return a record of the manifest."""
         record, behind = np.empty(self.n_blocks, self._record), np.empty(SUM_NBYTES, np.uint8)
         at = number * (record.nbytes + SUM_NBYTES)
@@ -207,7 +216,7 @@ class Exchange:
             raise damaged(reader.name, NOT_WRITTEN)
         return record
 
-    def read_marker(self, block: int) -> tuple[IntArray, IntArray, int]:
+    def read_marker(self, block: int) -> tuple[Int64, Sums, int]:
         """Return offsets, sums and attempt of a finished block, whose file has the size they say.
 
         Raises
@@ -275,12 +284,12 @@ class Exchange:
         X, targets, weights, numbers = columns
         return Rows(X, targets[:, 0], weights[:, 0], numbers[:, 0])
 
-    def _empty(self, n_rows: int) -> list[FloatArray]:
+    def _empty(self, n_rows: int) -> list[AnyArray]:
         """Return columns to be filled with rows."""
         return [np.empty((n_rows, width), dtype) for dtype, width in self._sections]
 
     def _read_run(
-        self, data: str, n_rows: int, start: int, columns: list[FloatArray], expected: int
+        self, data: str, n_rows: int, start: int, columns: list[AnyArray], expected: int
     ) -> None:
         """Fill columns with one leaf's rows of one block, section by section.
 
@@ -300,7 +309,7 @@ class Exchange:
             raise damaged(reader.name, NOT_WRITTEN)
 
 
-def _add_sums(sums: IntArray, section: FloatArray, counts: IntArray) -> None:
+def _add_sums(sums: Sums, section: AnyArray, counts: Int64) -> None:
     """Go on with the sum of each leaf through one section, in which leaves follow each other."""
     raw = section.reshape(-1).view(np.uint8)
     row_nbytes = section.nbytes // max(len(section), 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import AnyArray, Bytes
 from daskls.store.backend import Attempt
 from daskls.store.checksums import checksum, sum_as_bytes
 
@@ -52,7 +52,7 @@ class ArraySpec:
     separator: str = SEPARATOR
 
     @classmethod
-    def of(cls, values: FloatArray, chunk_rows: int) -> "ArraySpec":
+    def of(cls, values: AnyArray, chunk_rows: int) -> "ArraySpec":
         """Return the spec of an array that is to be written, without its sums."""
         row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
         rows = min(len(values), chunk_rows, MAX_CHUNK_NBYTES // row_nbytes)
@@ -145,13 +145,13 @@ class Place:
         """Bytes of the array."""
         return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
-    def take(self, packed: FloatArray) -> FloatArray:
+    def take(self, packed: Bytes) -> AnyArray:
         """Return the array, a copy."""
         own = packed[self.at : self.at + self.nbytes].copy()
         return own.view(self.dtype).reshape(self.shape)
 
 
-def pack_arrays(arrays: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[str, Place]]:
+def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Bytes, dict[str, Place]]:
     """Return arrays as one of bytes, uint8 (n,), and where each is in it."""
     pieces, places, at = [], {}, 0
     for name, values in arrays.items():
@@ -163,7 +163,7 @@ def pack_arrays(arrays: Mapping[str, FloatArray]) -> tuple[FloatArray, dict[str,
     return np.frombuffer(b"".join(pieces), np.uint8), places
 
 
-def write_array(attempt: Attempt, name: str, values: FloatArray, chunk_rows: int) -> ArraySpec:
+def write_array(attempt: Attempt, name: str, values: AnyArray, chunk_rows: int) -> ArraySpec:
     """Write an array's chunks and description; return what it is."""
     spec = ArraySpec.of(values, chunk_rows)
     sums = []
@@ -177,7 +177,7 @@ def write_array(attempt: Attempt, name: str, values: FloatArray, chunk_rows: int
     return replace(spec, sums=tuple(sums))
 
 
-def _chunk(part: FloatArray, spec: ArraySpec) -> FloatArray:
+def _chunk(part: AnyArray, spec: ArraySpec) -> AnyArray:
     """Return a chunk as it is written: the last one is filled up with zeros."""
     if len(part) == spec.chunk_rows:
         return np.ascontiguousarray(part, spec.dtype)

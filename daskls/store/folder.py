@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 from daskls.store.backend import Backend, Reader
 from daskls.store.files import GO_ON, disk_errors
 from daskls.store.guard import damaged
@@ -304,7 +304,7 @@ class FolderReader(Reader):
         self._file, self.name, self.nbytes = file, name, nbytes
         self._at = 0
 
-    def fill(self, values: FloatArray, at: int) -> None:
+    def fill(self, values: AnyArray, at: int) -> None:
         """Fill an array, in as many reads as it takes."""
         view = values.view(np.uint8).reshape(-1).data
         filled = 0

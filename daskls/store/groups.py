@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DamageError
-from daskls.records import FloatArray
+from daskls.records import AnyArray, Bytes, Floats
 from daskls.store.artifacts import Location, open_store, put_once
 from daskls.store.backend import Attempt, Backend
 from daskls.store.checksums import SUM_NBYTES, json_checksum, sum_as_bytes
@@ -70,7 +70,7 @@ def describe_group(place: str, attributes: Mapping[str, Any]) -> bytes:
 def write_group(
     root: Location,
     place: str,
-    arrays: Mapping[str, FloatArray],
+    arrays: Mapping[str, AnyArray],
     attributes: Mapping[str, Any] | None = None,
     chunk_rows: int = MAX_CHUNK_ROWS,
     loose: Collection[str] | None = None,
@@ -105,7 +105,7 @@ def write_group(
 
 def _write_arrays(
     attempt: Attempt,
-    arrays: Mapping[str, FloatArray],
+    arrays: Mapping[str, AnyArray],
     own: dict[str, Any],
     chunk_rows: int,
     loose: Collection[str] | None,
@@ -185,7 +185,7 @@ class Group:
         shape: tuple[int | None, ...] | None = None,
         kind: str = "",
         finite: bool = True,
-    ) -> FloatArray:
+    ) -> AnyArray:
         """Return (a slice of rows of) an array.
 
         Parameters
@@ -219,7 +219,7 @@ class Group:
         return values
 
     @cached_property
-    def _packed(self) -> FloatArray:
+    def _packed(self) -> Bytes:
         """The bytes of small arrays; they are few."""
         spec = self._spec(PACKED)
         self._check_description(PACKED, spec)
@@ -237,7 +237,7 @@ class Group:
             raise damaged(where, "it is not as the group's description says")
         self._described.add(name)
 
-    def _read_rows(self, name: str, spec: ArraySpec, start: int, stop: int) -> FloatArray:
+    def _read_rows(self, name: str, spec: ArraySpec, start: int, stop: int) -> AnyArray:
         """Return rows start .. stop - 1, read by chunks."""
         size = spec.chunk_rows
         numbers = range(start // size, -(-stop // size)) if stop > start and spec.sums else ()
@@ -263,7 +263,7 @@ class Group:
             why = f"it has {size} bytes, and {expected} are expected"
             raise damaged(self.store.where(key), why)
 
-    def _read_chunk(self, key: str, chunk: FloatArray, expected: int) -> None:
+    def _read_chunk(self, key: str, chunk: AnyArray, expected: int) -> None:
         """Fill an array with a chunk, and check its sum."""
         behind = np.empty(SUM_NBYTES, np.uint8)
         with self.store.reading(key) as reader:
@@ -300,7 +300,7 @@ def _shown(shape: tuple[int | None, ...]) -> str:
     return f"({', '.join('any' if n is None else str(n) for n in shape)})"
 
 
-def _is_sound(values: FloatArray, finite: bool) -> bool:
+def _is_sound(values: Floats, finite: bool) -> bool:
     """Whether an array holds no NaN, and no infinity where it may not."""
     return bool(np.isfinite(values).all() if finite else not np.isnan(values).any())
 

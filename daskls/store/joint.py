@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import AnyArray, Float64, Table
 from daskls.store.artifacts import Location, attempt_key, draw_attempt, open_store
 from daskls.store.groups import Group
 from daskls.store.guard import malformed_is_damage
@@ -46,9 +46,9 @@ class CellStates:
     deltas : float64 array, shape (c, p). The smoothing reached.
     """
 
-    biases: FloatArray
-    theta: FloatArray
-    deltas: FloatArray
+    biases: Float64
+    theta: Float64
+    deltas: Float64
 
 
 def _places(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
@@ -63,7 +63,7 @@ def write_states(
     number: int,
     cells: tuple[int, int],
     states: CellStates,
-    stats: FloatArray,
+    stats: Float64,
 ) -> None:
     """Write what a task found; the statistics last, they are the marker.
 
@@ -81,9 +81,7 @@ def write_states(
         store.drop(place)
 
 
-def read_stats(
-    root: Location, phase: str, number: int, cells: tuple[int, int]
-) -> FloatArray | None:
+def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) -> Float64 | None:
     """Return the statistics of a task that is done, or None.
 
     Raises
@@ -118,12 +116,12 @@ def drop_phase(root: Location, phase: str) -> None:
     open_store(root).drop(f"joint/{phase}-*")
 
 
-def write_landmarks(root: Root, landmarks: FloatArray, gamma: float | None) -> None:
+def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None:
     """Write the landmarks, and gamma where the projection has one."""
     root.write_group(GROUP, {"rows": landmarks}, {"gamma": gamma})
 
 
-def read_landmarks(root: Root) -> tuple[FloatArray, float | None] | None:
+def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
     """Return landmarks and gamma, or None if they are not chosen yet.
 
     Raises
@@ -145,9 +143,9 @@ def read_gamma(group: Group) -> float | None:
 
 def write_linear_index(
     root: Root,
-    arrays: Mapping[str, FloatArray],
+    arrays: Mapping[str, AnyArray],
     attributes: Mapping[str, Any],
-    report: FloatArray,
+    report: Table,
 ) -> None:
     """Write the finished model, then set the marker.
 

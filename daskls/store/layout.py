@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import CellReport, FloatArray
+from daskls.records import AnyArray, CellReport, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import check_report, check_root
 from daskls.store.groups import (
@@ -56,12 +56,12 @@ LEFTOVERS = (
 )
 
 
-def report_to_json(report: FloatArray) -> list[list[Any]]:
+def report_to_json(report: Table) -> list[list[Any]]:
     """Return a table of cells as JSON values; NaN, which JSON lacks, becomes None."""
     return [[None if value != value else value for value in row.item()] for row in report]
 
 
-def report_from_json(group: Group, n_cells: int | None = None) -> FloatArray:
+def report_from_json(group: Group, n_cells: int | None = None) -> Table:
     """Return the table of cells that a group keeps as JSON.
 
     Parameters
@@ -181,7 +181,7 @@ class Root:
     def write_group(
         self,
         name: str,
-        arrays: Mapping[str, FloatArray],
+        arrays: Mapping[str, AnyArray],
         attributes: Mapping[str, Any],
         chunk_rows: int = MAX_CHUNK_ROWS,
     ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import FloatArray, IntArray, LeafRows, Regions
+from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
 from daskls.store.artifacts import Location
 from daskls.store.caches import on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
@@ -50,13 +50,13 @@ def stored_dtype(dtype: np.dtype[Any]) -> str:
     return "<f4" if dtype.itemsize <= 2 else "<f8"
 
 
-def pack(regions: Regions) -> FloatArray:
+def pack(regions: Regions) -> Float64:
     """Return regions as one float64 array, shape (n, 3 d + 2)."""
     radii = np.column_stack([regions.r_min, regions.r_max])
     return np.hstack([regions.centers, regions.low, regions.high, radii])
 
 
-def unpack(packed: FloatArray) -> Regions:
+def unpack(packed: Float64) -> Regions:
     """Undo `pack`."""
     d = (packed.shape[1] - 2) // 3
     parts = np.split(np.ascontiguousarray(packed), [d, 2 * d, 3 * d], axis=1)
@@ -70,7 +70,7 @@ def write_leaves(
     root: Location,
     first_leaf: int,
     leaves: Sequence[Rows],
-    cell_ptrs: Sequence[IntArray],
+    cell_ptrs: Sequence[Int64],
     cells: Sequence[Regions],
     regions: Regions,
 ) -> None:
@@ -183,9 +183,9 @@ class LeafReader:
         """Return the bundles that are not on disk."""
         return set(self._bundles) - set(finished_bundles(self._store, KIND))
 
-    def leaf_of(self, places: IntArray) -> IntArray:
+    def leaf_of(self, places: Int64) -> Int64:
         """Return the leaf of each place."""
-        found: IntArray = np.searchsorted(self.first_places, places, side="right") - 1
+        found: Int64 = np.searchsorted(self.first_places, places, side="right") - 1
         return found
 
     def read_leaf(self, leaf: int) -> LeafRows:
@@ -196,15 +196,15 @@ class LeafReader:
             self._cache.put((leaf, "rows"), found, found.nbytes)
         return found
 
-    def _read_labels(self, leaf: int) -> tuple[FloatArray, FloatArray]:
+    def _read_labels(self, leaf: int) -> tuple[Targets, Float64]:
         """Return targets and weights of one leaf's rows; the last ones read are kept."""
-        found: tuple[FloatArray, FloatArray] | None = self._cache.get((leaf, "labels"))
+        found: tuple[Targets, Float64] | None = self._cache.get((leaf, "labels"))
         if found is None:
             found = self._targets(leaf), self._column(leaf, "weights")
             self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
 
-    def _column(self, leaf: int, name: str, whole: bool = False) -> FloatArray:
+    def _column(self, leaf: int, name: str, whole: bool = False) -> AnyArray:
         """Return a leaf's rows of an array, or those of its whole bundle."""
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
         if first not in self._groups:
@@ -215,7 +215,7 @@ class LeafReader:
         own = slice(None) if whole else slice(start - begin, stop - begin)
         return self._groups[first].read(name, own, shape=(end - begin, *n_features))
 
-    def _targets(self, leaf: int) -> FloatArray:
+    def _targets(self, leaf: int) -> Targets:
         """Return the targets of a leaf's rows; by codes of classes votes are counted."""
         found = self._column(leaf, "codes")
         if self._n_classes:
@@ -232,11 +232,11 @@ class LeafReader:
             int(self.first_places[leaf]),
         )
 
-    def read_numbers(self) -> IntArray:
+    def read_numbers(self) -> RowNumbers:
         """Return the global row number of every place, int64 (n,)."""
         return np.concatenate([self._column(a, "numbers", whole=True) for a, _ in self._bundles])
 
-    def read_places(self, places: IntArray) -> Rows:
+    def read_places(self, places: Int64) -> Rows:
         """Return the rows at some places, read leaf by leaf.
 
         Parameters
@@ -253,7 +253,7 @@ class LeafReader:
         leaves = self.leaf_of(flat)
         order = np.argsort(leaves, kind="stable")
         touched, starts = np.unique(leaves[order], return_index=True)
-        columns: list[FloatArray] = []
+        columns: list[AnyArray] = []
         for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
             rows = self.read_leaf(leaf)
             sources = (rows.X, *self._read_labels(leaf), rows.numbers)

@@ -10,14 +10,18 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import (
+    AnyArray,
     BundleReport,
     CellReport,
-    FloatArray,
+    Float32,
+    Float64,
     Frame,
-    IntArray,
+    Int64,
+    Ints,
     KernelSpec,
     LocalModel,
     SolverSpec,
+    Table,
 )
 from daskls.store.artifacts import Location, open_store
 from daskls.store.asked import READ_NBYTES, adjacent_runs
@@ -122,7 +126,7 @@ def write_bundle(
     first_leaf: int,
     last_leaf: int,
     models: Sequence[LocalModel],
-    extra: dict[str, FloatArray],
+    extra: dict[str, AnyArray],
 ) -> BundleReport:
     """Write the models of a bundle; they appear whole, unless another task was first.
 
@@ -164,7 +168,7 @@ def write_bundle(
     )
 
 
-def _scale_arrays(frames: Sequence[Frame]) -> dict[str, FloatArray]:
+def _scale_arrays(frames: Sequence[Frame]) -> dict[str, AnyArray]:
     """Return the scales of frames as an array (n_cells, d); no array where none has one."""
     if all(frame.scale is None for frame in frames):
         return {}
@@ -172,7 +176,7 @@ def _scale_arrays(frames: Sequence[Frame]) -> dict[str, FloatArray]:
     return {"scale": np.stack([ones if f.scale is None else f.scale for f in frames])}
 
 
-def _starts(counts: IntArray) -> IntArray:
+def _starts(counts: Int64) -> Int64:
     """Return where each of parts of these sizes begins, and where the last one ends."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
@@ -201,7 +205,7 @@ class BundleModels:
         return open_group(self.root, bundle_key(self.first_leaf, self.last_leaf))
 
     @cached_property
-    def _table(self) -> FloatArray:
+    def _table(self) -> Table:
         return report_from_json(self.group, self.n_cells)
 
     def report(self) -> np.ndarray[Any, Any]:
@@ -217,7 +221,7 @@ class BundleModels:
         return found
 
     @cached_property
-    def _cells(self) -> dict[str, FloatArray]:
+    def _cells(self) -> dict[str, AnyArray]:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
         group, n_cells = self.group, self.count_cells()
         n_kept, gamma = self._kernels(n_cells)
@@ -243,7 +247,7 @@ class BundleModels:
         self._check_classes(small)
         return small
 
-    def _kernels(self, n_cells: int) -> tuple[IntArray, FloatArray]:
+    def _kernels(self, n_cells: int) -> tuple[Int64, Float64]:
         """Return how many classes each cell keeps, and its gamma."""
         if "gamma" in self.group:
             return (
@@ -256,7 +260,7 @@ class BundleModels:
         n_kept = np.where(report["n_support"] > 0, report["n_classes"], 1)
         return n_kept, np.where(np.isnan(gamma), 1.0, gamma)
 
-    def _check_classes(self, small: dict[str, FloatArray]) -> None:
+    def _check_classes(self, small: dict[str, AnyArray]) -> None:
         """Refuse codes that are out of range or order."""
         where, ptr, classes = self.group.where(), small["class_ptr"], small["classes"]
         if self.n_classes is not None:
@@ -267,7 +271,7 @@ class BundleModels:
             raise damaged(where, "the classes of a cell do not increase")
 
     @cached_property
-    def _scales(self) -> FloatArray | None:
+    def _scales(self) -> Float64 | None:
         """The scale of each cell's frame, (n_cells, d); None of all where there is none."""
         if "scale" not in self.group:
             return None
@@ -277,10 +281,10 @@ class BundleModels:
             raise damaged(self.group.where(), "a scale of features is not positive")
         return scales
 
-    def _scale_of(self, cell: int) -> FloatArray | None:
+    def _scale_of(self, cell: int) -> Float64 | None:
         return None if self._scales is None else self._scales[cell]
 
-    def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
+    def read_cells(self, cells: Ints) -> Iterator[LocalModel]:
         """Yield the models of cells, counted from the bundle's first, in increasing order.
 
         Support rows of adjacent cells are read at once, up to `READ_NBYTES`.
@@ -300,7 +304,7 @@ class BundleModels:
                 own_coef = slice(*(coef_ptr[cell : cell + 2] - coef_ptr[first]))
                 yield self._model(cell, rows[own_rows], coef[own_coef])
 
-    def _model(self, cell: int, rows: FloatArray, coef: FloatArray) -> LocalModel:
+    def _model(self, cell: int, rows: Float32, coef: Float32) -> LocalModel:
         """Return one cell's model around its support rows and coefficients."""
         small = self._cells
         kept = slice(*small["class_ptr"][cell : cell + 2])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 from daskls.store.artifacts import Location, open_store, put_once
 from daskls.store.backend import Reader
 from daskls.store.checksums import checksum
@@ -29,7 +29,7 @@ MAX_HEADER_NBYTES = 1 << 16
 def write_pack(
     root: Location,
     place: str,
-    arrays: Mapping[str, FloatArray],
+    arrays: Mapping[str, AnyArray],
     verify: Callable[[], object] | None = None,
 ) -> bool:
     """Write named arrays; the pack appears whole, and is the marker of all that it names.
@@ -59,7 +59,7 @@ def write_pack(
     )
 
 
-def _as_bytes(values: FloatArray) -> Any:
+def _as_bytes(values: AnyArray) -> Any:
     return values.reshape(-1).view(np.uint8).data
 
 
@@ -70,7 +70,7 @@ def _seal(place: str, header: bytes) -> int:
 
 def read_pack(
     root: Location, place: str, names: Iterable[str] | None = None
-) -> dict[str, FloatArray]:
+) -> dict[str, AnyArray]:
     """Return some of a pack's arrays, or all.
 
     Raises
@@ -123,7 +123,7 @@ def _read_header(
 
 def _read_array(
     reader: Reader, dtype: np.dtype[Any], shape: tuple[int, ...], at: int, own_sum: int
-) -> FloatArray:
+) -> AnyArray:
     """Return one array, whose size is within the pack's."""
     values = np.empty(shape, dtype)
     reader.fill_record(values.reshape(-1), at, own_sum)

@@ -6,7 +6,7 @@ own marker. All of it goes when the model is finished.
 
 from collections.abc import Iterable, Mapping
 
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 from daskls.store.artifacts import Location, open_store
 from daskls.store.exchange import Rows
 from daskls.store.models import bundle_key
@@ -34,7 +34,7 @@ def has_part(root: Location, kind: str, first: int, last: int) -> bool:
 
 
 def write_part(
-    root: Location, kind: str, first: int, last: int, arrays: Mapping[str, FloatArray]
+    root: Location, kind: str, first: int, last: int, arrays: Mapping[str, AnyArray]
 ) -> None:
     """Write named arrays; a part that is there stays."""
     write_pack(root, _key(kind, first, last), arrays)
@@ -42,7 +42,7 @@ def write_part(
 
 def read_part(
     root: Location, kind: str, first: int, last: int, names: Iterable[str]
-) -> dict[str, FloatArray]:
+) -> dict[str, AnyArray]:
     """Read some of a part's arrays.
 
     Raises

@@ -16,7 +16,7 @@ from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.storage import LocalStore
 
 from daskls.errors import DamageError, StoreError
-from daskls.records import FloatArray
+from daskls.records import AnyArray
 from daskls.store.folder import Folder
 from daskls.store.sources import plain_size
 
@@ -46,7 +46,7 @@ def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
     return stored
 
 
-def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> FloatArray | None:
+def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> AnyArray | None:
     """Return rows start .. stop - 1; None where the array does not lie in files of plain rows.
 
     Raises
@@ -90,7 +90,7 @@ def _parts(
 
 def _read_part(
     folder: Folder, key: str, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
-) -> FloatArray | None:
+) -> AnyArray | None:
     """Read rows of one chunk's file; None if there is no file."""
     row_nbytes = dtype.itemsize * math.prod(chunks[1:])
     path, size, nbytes = folder.where(key), plain_size(folder, key), row_nbytes * chunks[0]

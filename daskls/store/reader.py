@@ -10,10 +10,13 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import (
+    AnyArray,
     CellReport,
-    FloatArray,
-    IntArray,
+    Int64,
+    Ints,
     LocalModel,
+    Reals,
+    RowNumbers,
     SolverSpec,
 )
 from daskls.store.artifacts import Location
@@ -55,7 +58,7 @@ def _write_index(
     root: Root,
     bundles: list[tuple[int, int]],
     first_cells: list[int],
-    arrays: Mapping[str, FloatArray],
+    arrays: Mapping[str, AnyArray],
     attributes: Mapping[str, Any],
 ) -> None:
     """Write the index, then set the marker: from here on the model is complete."""
@@ -69,7 +72,7 @@ def _write_index(
 
 def write_index(
     root: Root,
-    arrays: Mapping[str, FloatArray],
+    arrays: Mapping[str, AnyArray],
     attributes: Mapping[str, Any],
     bundles: list[tuple[int, int]],
     first_cells: list[int],
@@ -89,8 +92,8 @@ def write_index(
 def write_center_index(
     root: Root,
     bundles: list[tuple[int, int]],
-    X: FloatArray,
-    numbers: IntArray,
+    X: Reals,
+    numbers: RowNumbers,
     gamma: float | None,
 ) -> None:
     """Write where each center's model is, and the centers themselves; then set the marker.
@@ -224,13 +227,13 @@ class ModelReader:
             return dict(self.index.attrs.get("summary", {}))
 
     @cached_property
-    def centers(self) -> tuple[FloatArray, IntArray]:
+    def centers(self) -> tuple[Reals, Int64]:
         """The features of the centers of neighborhoods, (c, d), and their global row numbers."""
         shape = self.n_cells, self.meta["n_features"]
         X = self.index.read("centers", shape=shape, kind="f")
         return X, self.index.read("numbers", shape=shape[:1], kind="i")
 
-    def read_cells(self, cells: IntArray) -> Iterator[LocalModel]:
+    def read_cells(self, cells: Ints) -> Iterator[LocalModel]:
         """Yield the models of cells, given in increasing order, bundle by bundle.
 
         At most one read's support rows are in memory, besides the model in the caller's hands.

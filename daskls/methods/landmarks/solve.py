@@ -140,7 +140,7 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
             solve_cell(
                 M,
                 M @ M.T if few else np.empty((0, 0)),
-                rows.targets,
+                rows.codes,
                 rows.weights,
                 folds_of(rows.numbers, job.seed, job.n_folds).astype(np.int64),
                 round.problems,
@@ -192,7 +192,7 @@ def judge_group(
             folds = folds_of(rows.numbers, job.seed, job.n_folds)
             for fold in range(n_folds):
                 own = np.flatnonzero(folds == fold)
-                weights, codes = rows.weights[own], rows.targets[own]
+                weights, codes = rows.weights[own], rows.codes[own]
                 total[i, fold] = weights.sum()
                 for cost in range(n_costs):
                     scores = M[own] @ theta[i, cost, fold].T + judged.biases[cost, fold]

@@ -142,7 +142,7 @@ def _judge_center(
     """Return (wrong weight, weight) of one center's candidates, (n_candidates, 2)."""
     models = candidate_models(
         rows.X,
-        rows.targets,
+        rows.codes,
         rows.weights,
         job.spec,
         job.neighbors.percentiles,
@@ -153,5 +153,5 @@ def _judge_center(
     found = []
     for model in models:
         labels = labels_of(model_scores(model, asked.X, n_classes), np.arange(n_classes))
-        found.append((total(asked.weights[labels != asked.targets]), weight))
+        found.append((total(asked.weights[labels != asked.codes]), weight))
     return np.array(found)

@@ -50,10 +50,10 @@ def _neighborhoods(
 
 def _votes(rows: Rows, n_classes: int) -> Float64:
     """Return the share of each class in the neighbors' weight; of two classes their difference."""
-    n_queries = len(rows.targets)
+    n_queries = len(rows.codes)
     votes = np.zeros((n_queries, n_classes))
-    everyone = np.broadcast_to(np.arange(n_queries)[:, None], rows.targets.shape)
-    np.add.at(votes, (everyone, rows.targets), rows.weights)
+    everyone = np.broadcast_to(np.arange(n_queries)[:, None], rows.codes.shape)
+    np.add.at(votes, (everyone, rows.codes), rows.weights)
     votes /= votes.sum(axis=1, keepdims=True)
     return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
 
@@ -75,10 +75,10 @@ def _svm_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows)
 def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
     """Train the SVM of one neighborhood."""
     spec = replace(reader.spec, search="full")
-    k = rows.targets.shape[1]
+    k = rows.codes.shape[1]
     return fit_neighborhood(
         rows.X[i],
-        rows.targets[i],
+        rows.codes[i],
         rows.weights[i],
         k,
         spec,

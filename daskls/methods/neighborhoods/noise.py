@@ -54,7 +54,7 @@ def leave_one_out(
             for i, query in enumerate(queries.tolist()):
                 answer[query] = label_probability(
                     rows.X[i],
-                    rows.targets[i],
+                    rows.codes[i],
                     X[query],
                     int(codes[query]),
                     reader.spec,

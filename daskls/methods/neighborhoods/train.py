@@ -92,7 +92,7 @@ def _fit_all(
             report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(found.n_leaves_read[i]))
             yield fit_neighborhood(
                 rows.X[i],
-                rows.targets[i],
+                rows.codes[i],
                 rows.weights[i],
                 job.neighbors.inner(job.n_neighbors),
                 job.spec,
@@ -123,7 +123,7 @@ def judge_row(place: int, job: NeighborJob) -> Float64:
             [
                 grid_errors(
                     rows.X[0, :k],
-                    rows.targets[0, :k],
+                    rows.codes[0, :k],
                     rows.weights[0, :k],
                     job.neighbors.inner(k),
                     job.spec,

@@ -185,7 +185,7 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
 
 
 def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, Int64]:
-    return fit_large(rows.X, rows.targets, rows.weights, job.spec, report, job.cache_nbytes)
+    return fit_large(rows.X, rows.codes, rows.weights, job.spec, report, job.cache_nbytes)
 
 
 @undisturbed
@@ -224,12 +224,13 @@ def fit_constant(step: int, job: TrainJob) -> None:
     totals = np.zeros(own.n_classes)
     for start, stop in pairwise(reader.first_places.tolist()):
         rows = read_places(reader, np.arange(start, stop))
-        totals += np.bincount(rows.targets, rows.weights, own.n_classes)
+        totals += np.bincount(rows.codes, rows.weights, own.n_classes)
     codes = np.flatnonzero(totals)
     # Equal rows, one of each class: nothing is learned but which class weighs the most.
     X = np.repeat(reader.read_places(np.zeros(1, np.int64)).X, len(codes), axis=0)
     with one_blas_thread():
-        model, _ = _fit(Rows(X, codes, totals[codes], codes), own, CellReport(0, 0, 0, 0, 0.0))
+        report = CellReport(0, 0, 0, 0, 0.0)
+        model, _ = fit_large(X, codes, totals[codes], own.spec, report, own.cache_nbytes)
         error = _validation_error(model, job)
     report = replace(model.report, n_rows=own.draws.n_rows, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
@@ -244,5 +245,5 @@ def _validation_error(model: LocalModel, job: TrainJob) -> float:
     for start in range(0, len(wrong), size):
         slab = slice(start, start + size)
         scores = model_scores(model, rows.X[slab], own.n_classes)
-        wrong[slab] = labels_of(scores, np.arange(own.n_classes)) != rows.targets[slab]
+        wrong[slab] = labels_of(scores, np.arange(own.n_classes)) != rows.codes[slab]
     return float(np.average(wrong, weights=rows.weights))

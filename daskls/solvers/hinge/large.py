@@ -10,9 +10,9 @@ from daskls.errors import DataError
 from daskls.kernels.frame import framed
 from daskls.records import (
     CellReport,
-    Codes,
     Float64,
     Int64,
+    Ints,
     KernelSpec,
     LocalModel,
     Reals,
@@ -37,7 +37,7 @@ MIN_CACHE_NBYTES = 8 * MIB
 
 def fit_large(
     X: Reals,
-    codes: Codes,
+    codes: Ints,
     weights: Float64,
     spec: SolverSpec,
     report: CellReport,
