@@ -29,6 +29,16 @@ def two_workers():
         yield cluster
 
 
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """Fail where a cluster is started."""
+
+    def fail(*args, **kwargs):
+        raise AssertionError("a cluster was started")
+
+    monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Name what runs in one process: the tests on clusters, and each other file for itself."""

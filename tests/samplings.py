@@ -46,6 +46,11 @@ def assert_same_sampling(a, b):
     assert [name for name in a if a[name] != b[name]] == []
 
 
+def keep_parts(patch):
+    """Keep what a fit removes at its end: the samples of its steps, and what was drawn."""
+    patch.setattr("daskls.methods.sampling.method.Sampling.clean_up", lambda self, root: None)
+
+
 class SlowSampling:
     """What both procedures begin with, in one process; rows are looked at one by one.
 

@@ -113,6 +113,7 @@ TINY = {
     "daskls.plan.bundles.N_BUNDLES": 10_000,
     "daskls.plan.bundles.MIN_BUNDLE_COST": 0.0,
     "daskls.run.gather.BUNDLE_NBYTES": 1,
+    "daskls.run.gather.N_GATHERS": 1000,
     "daskls.methods.neighborhoods.cover.MIN_SEARCHED": 16,
     "daskls.methods.sampling.search.N_TASKS": 8,
     "daskls.methods.sampling.radii.MIN_BALLS": 1,
@@ -151,6 +152,11 @@ def small_sample(patch, n_rows):
     )
 
 
+def few_draws(patch, n_pairs):
+    """Let a task draw so few rows from the balls, as of balls that hold many."""
+    set_sizes(patch, {"daskls.methods.sampling.radii.most_pairs": lambda *_: n_pairs})
+
+
 def small_leaves(patch, n_rows=100):
     """Let searches look at leaves of so few rows: part of what a model is."""
     set_sizes(patch, {"daskls.estimators.base.SEARCH_CELL_ROWS": n_rows})
@@ -165,6 +171,9 @@ TILES = {
     "TILE_COLUMNS": "daskls.kernels.gram",
     "FIRST_ROUND": "daskls.partition.cover",
     "MAX_ROUND": "daskls.partition.cover",
+    "MAX_PAIRS": "daskls.solvers.percentiles",
+    "BLOCKS_SHARE": "daskls.solvers.pairs",
+    "MAX_CHUNK_NBYTES": "daskls.store.flat",
 }
 
 
@@ -174,9 +183,11 @@ def tiny_tiles(patch, **sizes):
 
 
 def few_steps(patch, n_steps):
-    """Let large solves end after so few steps, however many rows they have."""
-    large = "daskls.solvers.hinge.large"
-    set_sizes(patch, {f"{large}.MAX_STEPS": n_steps, f"{large}.STEPS_PER_ROW": 0})
+    """Let solves end after so few steps, however many rows they have."""
+    hinge = "daskls.solvers.hinge"
+    set_sizes(patch, {f"{hinge}.large.MAX_STEPS": n_steps, f"{hinge}.large.STEPS_PER_ROW": 0})
+    for module in ("problem", "width"):
+        set_sizes(patch, {f"{hinge}.{module}.max_steps": lambda _: n_steps})
 
 
 @contextmanager

@@ -407,11 +407,7 @@ def check_path(path, parameter):
 
 
 @pytest.mark.parametrize("method", ["local-sampling", "cglq"])
-def test_candidates_of_samples_start_no_cluster(method, folder, data, monkeypatch):
-    def fail(*args, **kwargs):
-        raise AssertionError("a cluster was started")
-
-    monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
+def test_candidates_of_samples_start_no_cluster(method, folder, data, no_cluster):
     args = ("fit", data, folder / "none.zarr", "--method", method, "--C", "1,10")
     result = run(*args, code=2)
     assert "C has 2 candidates; give one value" in result.stderr

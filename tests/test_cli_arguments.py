@@ -27,16 +27,6 @@ def data(tmp_path):
     return tmp_path / "data.zarr"
 
 
-@pytest.fixture
-def no_cluster(monkeypatch):
-    """Fail where a cluster is started."""
-
-    def fail(*args, **kwargs):
-        raise AssertionError("a cluster was started")
-
-    monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
-
-
 @pytest.mark.parametrize("args", [(), ("--debug",)])
 def test_bare_it_prints_its_help(args):
     result = run(*args)

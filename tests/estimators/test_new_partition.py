@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pytest
 from clusters import ClusterCells, UncutCells
+from small import set_sizes
 from support import (
     SlowModel,
     assert_same_model,
@@ -25,7 +26,6 @@ from daskls.methods.cells import train
 from daskls.methods.cells.method import Voronoi
 from daskls.partition import registry
 from daskls.partition.stored import model_partition
-from daskls.plan import bundles as plan
 from daskls.store.groups import open_group, write_group
 
 N = 700
@@ -43,7 +43,7 @@ def registered(monkeypatch):
     for kind in (ClusterCells, UncutCells):
         monkeypatch.setitem(registry.KINDS, kind.kind, f"clusters:{kind.__name__}")
     monkeypatch.setattr(Voronoi, "cut", lambda _, begun: ClusterCells.grow(begun))
-    monkeypatch.setattr(plan, "MIN_BUNDLE_COST", 1)
+    set_sizes(monkeypatch, {"daskls.plan.bundles.MIN_BUNDLE_COST": 1})
 
 
 def fit(X=None, **params):

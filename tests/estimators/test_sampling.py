@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from samplings import (
     SlowSampling,
+    keep_parts,
     small_local,
     small_near,
 )
@@ -12,6 +13,7 @@ from sklearn.svm import SVC
 from small import (
     assert_same_bits,
     bits_of,
+    few_draws,
     few_steps,
     small_leaves,
     task_memory,
@@ -47,7 +49,7 @@ BOTH = {"local": small_local, "near": small_near}
 @pytest.fixture
 def kept_parts(monkeypatch):
     """Keep what a fit removes at its end."""
-    monkeypatch.setattr(sampling_method, "remove_parts", lambda root: None)
+    keep_parts(monkeypatch)
 
 
 def sample_of(model, step):
@@ -523,7 +525,7 @@ def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
     X, y = checkers(N)
     wide = {"radius_scale": 3.0}
     reference = small_local(**wide).fit(X, y)
-    monkeypatch.setattr(search_radii, "most_pairs", lambda *_: most)
+    few_draws(monkeypatch, most)
     drawn = Calls(monkeypatch, search_radii, "draw_balls")
     with tiny_tasks(N_TASKS=1), dask.config.set(scheduler="sync"):
         assert_same_bits(reference, small_local(**wide).fit(X, y))
@@ -536,7 +538,7 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
     reference = small_local(radius_scale=3.0).fit(X, y)
     with tiny_tasks(N_TASKS=1), dask.config.set(scheduler="sync"):
         with monkeypatch.context() as patch:
-            patch.setattr(search_radii, "most_pairs", lambda *_: 300)
+            few_draws(patch, 300)
             check = balls._check_kept
             drawn = []
 
@@ -551,7 +553,7 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
                 small_local(**wide).fit(X, y)
         done = finished_bundles(tmp_path / "m", kind_path("balls-000"))
         assert done
-        monkeypatch.setattr(search_radii, "most_pairs", lambda *_: 70)
+        few_draws(monkeypatch, 70)
         again = Calls(monkeypatch, search_radii, "draw_balls", lambda part, job: part[0])
         model = small_local(**wide).fit(X, y)
     assert len(again) > 2
@@ -571,7 +573,7 @@ def test_what_was_not_solved_is_said(small, monkeypatch):
 
 def test_a_ball_that_draws_more_than_a_task_holds_is_refused(monkeypatch):
     X, y = checkers(N)
-    monkeypatch.setattr(search_radii, "most_pairs", lambda *_: 2)
+    few_draws(monkeypatch, 2)
     with pytest.raises(
         MemoryPlanError, match=r"draws \d+ rows.*hold 2 of .*give radius_scale below 3"
     ):

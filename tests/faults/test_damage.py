@@ -14,6 +14,7 @@ from damages import DAMAGES, draw_damages, files_of
 from falks import falk_bits, small_falk
 from landmarks import landmark_bits, small_landmarks
 from samplings import sampling_bits, small_local, small_near
+from small import tiny_tasks
 from support import Calls, checkers, model_bits, small_svc
 
 import daskls
@@ -23,7 +24,6 @@ from daskls.methods.landmarks import fit as fit_joint
 from daskls.methods.landmarks import solve as joint
 from daskls.methods.neighborhoods import train as neighborhoods
 from daskls.methods.sampling import balls, enrich
-from daskls.methods.sampling import search as sampling_search
 from daskls.methods.sampling import train as sampling
 from daskls.run import begin, gather
 from daskls.store import exchange
@@ -101,11 +101,9 @@ KINDS = {
 
 
 @pytest.fixture(autouse=True)
-def more_small_tasks(monkeypatch):
+def more_small_tasks():
     """Several parts of each kind, in this process."""
-    monkeypatch.setattr(gather, "N_GATHERS", 1000)
-    monkeypatch.setattr(sampling_search, "N_TASKS", 12)
-    with dask.config.set(scheduler="sync"):
+    with tiny_tasks(N_TASKS=12), dask.config.set(scheduler="sync"):
         yield
 
 

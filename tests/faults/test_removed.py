@@ -25,6 +25,7 @@ from support import (
     start_cluster,
     tiny_blocks,
 )
+from writes import Writes
 
 import daskls
 from daskls import FalkNoiseFilter, StoreError
@@ -77,17 +78,15 @@ def test_a_store_removed_in_a_fit(make, stage, at, data, tmp_path, spies):
     make(store=parent / "m").fit(*data)
 
 
-def test_a_store_removed_while_numpy_input_is_written(tmp_path, monkeypatch):
-    from daskls.store import arrays
+def test_a_store_removed_while_numpy_input_is_written(tmp_path):
+    def act(name):
+        if name.startswith("input-"):
+            remove(tmp_path / "m")
 
-    save_array = arrays.save_array
-
-    def removed(*args):
-        remove(tmp_path / "m")
-        return save_array(*args)
-
-    monkeypatch.setattr("daskls.run.rows.save_array", removed)
-    with pytest.raises(StoreError, match="was removed while fit was writing it"):
+    with (
+        Writes(tmp_path / "m", act),
+        pytest.raises(StoreError, match="was removed while fit was writing it"),
+    ):
         small_svc(store=tmp_path / "m").fit(*checkers(300))
     assert list(tmp_path.iterdir()) == []
 

@@ -7,6 +7,7 @@ import dask
 import numpy as np
 import pytest
 from peaks import SLACK, peak_of
+from small import set_sizes
 
 from daskls import FalkSVC
 from daskls.memory import TaskSizes, gather_nbytes, search_nbytes
@@ -15,7 +16,6 @@ from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.plan import neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
 from daskls.neighbors.search import find_nearest
-from daskls.plan import bundles
 from daskls.records import SolverSpec
 from daskls.run import gather
 from daskls.run.gather import RowsHandle
@@ -64,8 +64,8 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
     sizes, gather_one = TaskSizes(d, 4, 2, SEARCH_CELL_ROWS, SolverSpec()), gather.gather_bundle
     if several_cells:
         # As of data of which a sample shows the leaves.
-        monkeypatch.setattr(bundles, "MIN_SAMPLE", 0)
-        monkeypatch.setattr(bundles, "MIN_LEAVES", 1)
+        low = {"MIN_SAMPLE": 0, "MIN_LEAVES": 1}
+        set_sizes(monkeypatch, {f"daskls.plan.bundles.{name}": n for name, n in low.items()})
     largest = []
 
     def measured(leaves, job):
@@ -79,7 +79,7 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
 
     monkeypatch.setattr(gather, "gather_bundle", measured)
     monkeypatch.setattr(gather, "finished_bundles", lambda *args: [])
-    monkeypatch.setattr(gather, "N_GATHERS", 1000)
+    set_sizes(monkeypatch, {"daskls.run.gather.N_GATHERS": 1000})
     with dask.config.set(scheduler="sync"):
         FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
     assert (max(largest) > 2 * SEARCH_CELL_ROWS) == several_cells

@@ -10,8 +10,8 @@ import pytest
 import zarr
 from distributed import Client
 from sklearn.base import clone
-from support import MIB, checkers, peak, reset_peak, small_svc, start_cluster
-from zarr.storage import _local
+from small import set_sizes
+from support import MIB, OpenedFiles, checkers, peak, reset_peak, small_svc, start_cluster
 
 from daskls import (
     KernelKNNClassifier,
@@ -20,7 +20,6 @@ from daskls import (
     NeighborSamplingSVC,
     RandomChunkSVC,
 )
-from daskls.run import rows
 
 LIMIT = 512 * MIB
 N_FEATURES = 64
@@ -197,17 +196,8 @@ def test_no_process_holds_a_quarter_of_X_for_a_sample(model, paths, fresh_client
 def test_each_chunk_of_X_is_read_twice(with_weights, n_partitions, tmp_path, monkeypatch):
     X, y = checkers(1000)
     array = zarr.create_array(tmp_path / "X", data=X, chunks=(90, 2))
-    monkeypatch.setattr(rows.open_blocks, "__defaults__", (200 * 16,))
-    reads = Counter()
-    get = _local._get
-
-    def counted(path, *args, **kwargs):
-        if "X/c/" in str(path):
-            reads[path.parent.name] += 1
-        return get(path, *args, **kwargs)
-
-    monkeypatch.setattr(_local, "_get", counted)
+    set_sizes(monkeypatch, {"daskls.run.rows.BLOCK_NBYTES": 200 * 16})
     weights = np.linspace(0.5, 1.0, 1000) if with_weights else None
-    with dask.config.set(scheduler="threads"):
+    with dask.config.set(scheduler="threads"), OpenedFiles(tmp_path / "X" / "c") as files:
         small_svc(n_partitions=n_partitions).fit(array, y, weights)
-    assert dict(reads) == {str(chunk): 2 for chunk in range(12)}
+    assert Counter(files) == {f"{chunk}/0": 2 for chunk in range(12)}

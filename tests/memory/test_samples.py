@@ -4,12 +4,13 @@ import dask
 import numpy as np
 import pytest
 from peaks import SLACK, peak_of
-from samplings import small_local
+from samplings import keep_parts, small_local
+from small import set_sizes
 from support import path_of
 
 from daskls.memory import TaskSizes
 from daskls.methods.leaves import SEARCH_CELL_ROWS
-from daskls.methods.sampling import balls, method, search
+from daskls.methods.sampling import balls, search
 from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import train as sampling
 from daskls.methods.sampling.plan import ball_nbytes, sample_nbytes
@@ -24,7 +25,7 @@ LOOSEST = 5.0
 @pytest.fixture
 def tasks(monkeypatch):
     """Return a function that fits, and gives the arguments of the fit's tasks by their names."""
-    monkeypatch.setattr(method.LocalSampling, "clean_up", lambda self, root: None)
+    keep_parts(monkeypatch)
 
     def run(X, y, **params):
         seen = {}
@@ -98,7 +99,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
 
     monkeypatch.setattr(search_radii, "draw_balls", spied)
     monkeypatch.setattr(search, "fit_sample", stop)
-    monkeypatch.setattr(search, "N_TASKS", 1)
+    set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_TASKS": 1})
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="stopped"):
         small_local(0.0005, n_subsamples=3, radius_scale=300.0, store=tmp_path / "m").fit(X, y)
     # One task drew for all balls.

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
+from small import tiny_tiles
 
 from daskls.kernels.ranks import pair_values, ranked_values
 from daskls.solvers import percentiles
@@ -46,10 +47,10 @@ def test_a_width_of_zero_becomes_the_smallest_positive_distance():
     np.testing.assert_allclose(gammas[1:], 0.25**-2.0)
 
 
-def test_widths_of_a_sample_of_the_pairs(monkeypatch):
-    X = rows_of(400, 4)
+def test_widths_of_a_sample_of_the_pairs():
+    X = rows_of(1500, 4)
+    assert len(X) ** 2 / 2 > 10 * percentiles.MAX_PAIRS
     squared = squareform(pdist(X)) ** 2
-    monkeypatch.setattr(percentiles, "MAX_PAIRS", 8000)
     gammas = width_gammas(squared, (90.0, 50.0, 10.0), SEED)
     expected = np.percentile(pdist(X), (90, 50, 10)) ** -2.0
     np.testing.assert_allclose(gammas, expected, rtol=0.1)
@@ -74,7 +75,7 @@ def test_sampled_pairs_are_distinct(m):
 
 @pytest.mark.parametrize("m", [5, 6])
 def test_sampled_pairs_where_strides_go_half_around(m, monkeypatch):
-    monkeypatch.setattr(percentiles, "MAX_PAIRS", m * (m - 1) // 2 - 1)
+    tiny_tiles(monkeypatch, MAX_PAIRS=m * (m - 1) // 2 - 1)
     first, second = sampled_pairs(m, SEED)
     pairs = {frozenset(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)}
     assert len(pairs) == len(first) == {5: 5, 6: 12}[m]

@@ -6,9 +6,9 @@ import numba
 import numpy as np
 import pytest
 from cells import SEED, binary_cell, class_cell, fit, fit_cell, queries
+from small import tiny_tiles
 
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers import pairs
 from daskls.solvers.doubt import is_beaten
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
@@ -199,7 +199,7 @@ def test_fewer_matrices_of_pairs_at_once_give_the_same_bits(monkeypatch, share):
     X, codes = class_cell(4)
     options = {"gamma": (0.05, 0.4), "C": (0.3, 3.0), "cv": 3}
     whole = fit(X, codes, **options)
-    monkeypatch.setattr(pairs, "BLOCKS_SHARE", share)
+    tiny_tiles(monkeypatch, BLOCKS_SHARE=share)
     search = search_of(X, codes, **options)
     assert len(search.pairs.groups()) > 1
     parts = fit(X, codes, **options)

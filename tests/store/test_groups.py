@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import zarr
 from damages import DAMAGES, files_of
+from small import tiny_tiles
 
 from daskls.errors import DamageError, StoreError
-from daskls.store import flat
 from daskls.store.checksums import checksum
 from daskls.store.groups import describe_group, open_group, write_group
 
@@ -33,7 +33,7 @@ def arrays(seed=0):
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     # Several chunks of some arrays, the last one not full.
-    monkeypatch.setattr(flat, "MAX_CHUNK_NBYTES", 96)
+    tiny_tiles(monkeypatch, MAX_CHUNK_NBYTES=96)
     (tmp_path / "m").mkdir()
     for place, seed in (("a", 0), ("b", 1)):
         write_group(tmp_path / "m", place, arrays(seed), ATTRIBUTES)

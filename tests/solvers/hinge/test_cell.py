@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from cells import SEED, TIGHT, binary_cell, check_model, class_cell, fit, queries
 from sklearn.svm import SVC
+from small import few_steps
 
 from daskls.errors import DasklsError
 from daskls.kernels.decision import decide_pairs
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
-from daskls.solvers.hinge import problem, width
 
 
 def oracle_of(X, codes, weights=None, n_folds=3, **kernel):
@@ -359,8 +359,7 @@ def test_the_report_counts(n_classes, n_pairs):
 
 
 def test_solves_that_miss_the_tolerance_are_counted(monkeypatch):
-    for module in (problem, width):
-        monkeypatch.setattr(module, "max_steps", lambda n_rows: 1)
+    few_steps(monkeypatch, 1)
     X, codes = binary_cell(11, m=30)
     report = fit(X, codes, gamma=(1.0,), C=(1.0,), cv=3, tol=1e-6).report
     # Of the search, and of the chosen fold models, which may try again while that helps.

@@ -82,15 +82,21 @@ def test_the_cache_leaves_no_trace():
         assert len({as_bytes(getattr(model, name)) for model in models}) == 1, name
 
 
-def test_the_cache_is_bounded_by_what_is_given(monkeypatch):
+def spy(patch, look):
+    """Return what ``look`` gives of each solver as it is about to fit."""
     seen = []
 
     class Spied(SVC):
         def fit(self, *args):
-            seen.append(self.cache_size)
+            seen.append(look(self))
             return super().fit(*args)
 
-    monkeypatch.setattr("sklearn.svm.SVC", Spied)
+    patch.setattr("sklearn.svm.SVC", Spied)
+    return seen
+
+
+def test_the_cache_is_bounded_by_what_is_given(monkeypatch):
+    seen = spy(monkeypatch, lambda svc: svc.cache_size)
     X, y = checkers(4000)
     for size in (0, 20 << 20, 1 << 40):
         fit(X, y, cache_nbytes=size)
@@ -107,14 +113,7 @@ def test_a_solve_that_is_given_up_is_counted(monkeypatch):
 
 def test_the_filters_of_warnings_are_left_alone(monkeypatch):
     """They are the process's: what a task changed, another in a second thread would undo."""
-    seen = []
-
-    class Spied(SVC):
-        def fit(self, *args):
-            seen.append(list(warnings.filters))
-            return super().fit(*args)
-
-    monkeypatch.setattr("sklearn.svm.SVC", Spied)
+    seen = spy(monkeypatch, lambda _: list(warnings.filters))
     few_steps(monkeypatch, 7)
     before = list(warnings.filters)
     assert fit(*checkers(300))[0].report.n_at_limit == 1

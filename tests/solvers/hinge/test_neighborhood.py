@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.svm import SVC
+from small import tiny_tiles
 
 from daskls.kernels.decision import decide_pairs
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers import percentiles
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
@@ -348,7 +348,7 @@ def test_copies_of_rows_do_not_make_a_width_of_rounding_error(d):
 
 def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
     """Folds put the rows in another order; the widths must not depend on it."""
-    monkeypatch.setattr(percentiles, "MAX_PAIRS", 120)
+    tiny_tiles(monkeypatch, MAX_PAIRS=120)
     X, codes = neighborhood_of(2, seed=7, m=40)
     squared = squareform(pdist(X)) ** 2
     assert len(sampled_strides(40, SEED)) == 3
