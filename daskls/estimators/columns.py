@@ -120,7 +120,7 @@ def keep_names(estimator: Any, names: Sequence[str] | None) -> None:
 
 def _warn(message: str) -> None:
     """Warn at the line that called the estimator."""
-    warnings.warn(message, UserWarning, stacklevel=3)
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _difference(fitted: list[str], given: list[str]) -> str:

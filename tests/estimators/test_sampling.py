@@ -1,5 +1,7 @@
 """LocalSamplingSVC and NeighborSamplingSVC: the papers' steps, one model, resumed fits, errors."""
 
+from contextlib import contextmanager
+
 import dask
 import numpy as np
 import pytest
@@ -15,9 +17,9 @@ from small import (
     bits_of,
     few_draws,
     few_steps,
+    set_sizes,
     small_leaves,
     task_memory,
-    tiny_tasks,
     tiny_tiles,
 )
 from support import Calls, checkers, path_of
@@ -44,6 +46,14 @@ from daskls.store.reader import ModelReader
 N = 1500
 QUERIES = np.random.default_rng(7).random((300, 2))
 BOTH = {"local": small_local, "near": small_near}
+
+
+@contextmanager
+def one_task():
+    """Let one task do all of a search's work."""
+    with pytest.MonkeyPatch.context() as patch:
+        set_sizes(patch, {"daskls.methods.sampling.search.N_TASKS": 1})
+        yield
 
 
 @pytest.fixture
@@ -527,7 +537,7 @@ def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
     reference = small_local(**wide).fit(X, y)
     few_draws(monkeypatch, most)
     drawn = Calls(monkeypatch, search_radii, "draw_balls")
-    with tiny_tasks(N_TASKS=1), dask.config.set(scheduler="sync"):
+    with one_task(), dask.config.set(scheduler="sync"):
         assert_same_bits(reference, small_local(**wide).fit(X, y))
     assert len(drawn) > 1
 
@@ -536,7 +546,7 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
     X, y = checkers(N)
     wide = {"radius_scale": 3.0, "store": tmp_path / "m"}
     reference = small_local(radius_scale=3.0).fit(X, y)
-    with tiny_tasks(N_TASKS=1), dask.config.set(scheduler="sync"):
+    with one_task(), dask.config.set(scheduler="sync"):
         with monkeypatch.context() as patch:
             few_draws(patch, 300)
             check = balls._check_kept
