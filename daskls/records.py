@@ -18,12 +18,10 @@ __all__ = [
     "Codes",
     "Float32",
     "Float64",
-    "FloatArray",
     "Floats",
     "Frame",
     "Int32",
     "Int64",
-    "IntArray",
     "Ints",
     "KernelSpec",
     "Keys",
@@ -66,9 +64,6 @@ Table = npt.NDArray[np.void]
 Labels = npt.NDArray[Any]
 # What a store moves without a look inside: the dtype is in its metadata.
 AnyArray = npt.NDArray[Any]
-# Without a dtype: on their way out.
-FloatArray = npt.NDArray[Any]
-IntArray = npt.NDArray[Any]
 KernelName = Literal["rbf", "linear", "poly"]
 
 # Values a parameter of a method's own grid.

@@ -47,7 +47,7 @@ def plant(
     keep(single > double)
 """
 # Users name their classes as they like, and a store moves what its metadata describes.
-OF_ANY_DTYPE = {"AnyArray", "FloatArray", "IntArray", "Labels"}
+OF_ANY_DTYPE = {"AnyArray", "Labels"}
 
 
 def refused_lines(folder, source):

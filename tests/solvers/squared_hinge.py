@@ -11,7 +11,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.kernels._jit import jit
-from daskls.records import FloatArray, LocalModel, SolverSpec
+from daskls.records import Float32, Float64, LocalModel, SolverSpec
 from daskls.solvers.base import CellRows, Sizes
 from daskls.solvers.cell import CellSolver
 from daskls.solvers.data import Counts, max_steps
@@ -53,8 +53,8 @@ def _ascend(K, signs, ridge, beta, limit, max_steps):
 
 
 def _solve(
-    K: FloatArray, signs: FloatArray, costs: FloatArray, start: FloatArray, tol: float
-) -> tuple[FloatArray, Counts]:
+    K: Float32, signs: Float32, costs: Float32, start: Float32, tol: float
+) -> tuple[Float32, Counts]:
     """Return the betas of one pair; rows of cost 0 are held out."""
     with np.errstate(divide="ignore"):
         ridge = 0.5 / costs.astype(np.float64)
@@ -73,7 +73,7 @@ class SquaredHingeWidth(Width):
         own = super().nbytes(sizes, n_rows)
         return own if sizes.n_classes == 2 else 2 * own
 
-    def solve(self, at: int, costs: FloatArray, tol: float) -> Line:
+    def solve(self, at: int, costs: Float64, tol: float) -> Line:
         """Train every pair without one fold at each C; count."""
         pairs = self.pairs
         betas = np.zeros((len(costs), len(pairs.rows)), np.float32)
@@ -104,13 +104,13 @@ class SquaredHingeSolver(CellSolver):
 
     def solve_all(
         self,
-        K: FloatArray,
-        signs: FloatArray,
-        weights: FloatArray,
-        start: FloatArray,
+        K: Float32,
+        signs: Float32,
+        weights: Float32,
+        start: Float32,
         cost: float,
         spec: SolverSpec,
-    ) -> tuple[FloatArray, float, Counts]:
+    ) -> tuple[Float32, float, Counts]:
         """Train one pair on all of its rows; see `CellSolver.solve_all`."""
         beta, counts = _solve(K, signs, weights * np.float32(cost), start, spec.tol)
         return beta, 0.0, counts
