@@ -62,7 +62,7 @@ Bytes = npt.NDArray[np.uint8]
 Table = npt.NDArray[np.void]
 # What users call their classes: numbers or text, of any dtype.
 Labels = npt.NDArray[Any]
-# What a store moves without a look inside: the dtype is in its metadata.
+# What is moved without a look inside, to and from files and stores: metadata say the dtype.
 AnyArray = npt.NDArray[Any]
 KernelName = Literal["rbf", "linear", "poly"]
 

@@ -5,18 +5,17 @@ rows, and any range of rows can be made without those before it.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.errors import ParameterError
+from daskls.records import Codes, Float32, Floats, Mask
 from daskls.seeds import SET_ROWS, SET_STRUCTURE
 
 __all__ = [
     "CLASSES",
     "GROUP_ROWS",
-    "Floats",
     "Rows",
     "check_at_least",
     "check_probability",
@@ -28,10 +27,9 @@ __all__ = [
 GROUP_ROWS = 4096
 CLASSES = (-1, 1)
 
-Floats: TypeAlias = NDArray[np.floating[Any]]
-Rows: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int32]]
+Rows: TypeAlias = tuple[Float32, Codes]
 # Draws m rows: X (m, d), and a boolean (m,) that is true where the label is +1.
-DrawGroup: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, NDArray[np.bool_]]]
+DrawGroup: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Mask]]
 
 
 def draw_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: int) -> Rows:
@@ -70,9 +68,7 @@ def structure_rng(seed: int, set_id: int) -> np.random.Generator:
     return SET_STRUCTURE.generator(seed, set_id=set_id)
 
 
-def flip_labels(
-    rng: np.random.Generator, positive: NDArray[np.bool_], flip: float
-) -> NDArray[np.bool_]:
+def flip_labels(rng: np.random.Generator, positive: Mask, flip: float) -> Mask:
     """Swap each label with probability `flip`."""
     return positive ^ (rng.random(len(positive)) < flip)
 

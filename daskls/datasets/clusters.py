@@ -4,10 +4,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.datasets._base import (
-    Floats,
     Rows,
     check_at_least,
     check_probability,
@@ -16,6 +14,7 @@ from daskls.datasets._base import (
     structure_rng,
 )
 from daskls.errors import ParameterError
+from daskls.records import Floats, Mask
 
 __all__ = [
     "make_ndcc",
@@ -38,7 +37,7 @@ class _Clusters(NamedTuple):
 
     centers: Floats  # (k, d)
     factors: Floats  # (k, d, d): a row is center + factor @ standard normal
-    positive: NDArray[np.bool_]  # (k,)
+    positive: Mask  # (k,)
 
 
 def ndcc_rows(
@@ -54,7 +53,7 @@ def ndcc_rows(
     """Rows first_row .. first_row + n_rows - 1 of `make_ndcc`."""
     clusters = _ndcc_clusters(d, n_cubes, spread, structure_seed)
 
-    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         return _draw_clusters(clusters, rng, m)
 
     return draw_rows(draw, NDCC_ID, first_row, n_rows, seed)
@@ -129,9 +128,7 @@ def _ndcc_clusters(d: int, n_cubes: int, spread: float, structure_seed: int) -> 
     return _Clusters(centers, axes * sds, positive)
 
 
-def _draw_clusters(
-    clusters: _Clusters, rng: np.random.Generator, m: int
-) -> tuple[Floats, NDArray[np.bool_]]:
+def _draw_clusters(clusters: _Clusters, rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
     """Draw m rows of the mixture."""
     chosen = rng.integers(len(clusters.centers), size=m)
     normal = rng.standard_normal((m, clusters.centers.shape[1], 1))
@@ -191,7 +188,7 @@ def noisy28_rows(
     check_probability("flip", flip)
     check_at_least("noise", noise, 0)
 
-    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         X = rng.standard_normal((m, 28), dtype=np.float32)
         X[:, 3:] *= np.float32(noise)
         a, b, c = X[:, :3].T.astype(np.float64)

@@ -4,10 +4,9 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from daskls.datasets.readers._table import Options, Table
 from daskls.datasets.readers.arrays import open_npy, open_npz
@@ -15,6 +14,7 @@ from daskls.datasets.readers.delimited import open_csv
 from daskls.datasets.readers.parquet import open_parquet
 from daskls.datasets.readers.svmlight import open_svmlight
 from daskls.errors import DataError, ParameterError
+from daskls.records import Labels
 from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter, check_target
 from daskls.store.files import disk_errors, local_path
 
@@ -121,7 +121,7 @@ def _copy_rows(
     block_rows = max(1, min(writer.chunk_rows, BLOCK_CELLS // table.n_features))
     done = 0
     for X, raw in table.blocks(block_rows):
-        y: NDArray[Any] | None = None
+        y: Labels | None = None
         if table.labels is not None and raw is not None:
             y = table.labels.encode(raw)
         writer.append(X, y)

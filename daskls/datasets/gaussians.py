@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from daskls.datasets._base import Floats, Rows, check_at_least, draw_rows
+from daskls.datasets._base import Rows, check_at_least, draw_rows
+from daskls.records import Floats, Mask
 
 __all__ = [
     "make_two_gaussians",
@@ -70,7 +70,7 @@ def two_gaussians_rows(first_row: int, n_rows: int, seed: int, *, d: int = 2) ->
     """Rows first_row .. first_row + n_rows - 1 of `make_two_gaussians`."""
     check_at_least("d", d, 1)
 
-    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         positive = rng.random(m) < THETA
         u = rng.random((m, d))
         X = np.where(positive[:, None], _WIDE.quantile(u), _NARROW.quantile(u))

@@ -7,16 +7,15 @@ Each has three functions: `<name>_rows` (any range of rows), `make_<name>` (the 
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.datasets._base import (
-    Floats,
     Rows,
     check_at_least,
     check_probability,
     draw_rows,
     flip_labels,
 )
+from daskls.records import Floats, Mask
 
 __all__ = [
     "checkerboard_bayes_accuracy",
@@ -41,7 +40,7 @@ def checkerboard_rows(
     check_at_least("n_cells_side", n_cells_side, 1)
     check_probability("flip", flip)
 
-    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         X = rng.random((m, 2), dtype=np.float32)
         column, row = np.floor(X * n_cells_side).astype(np.int64).T
         return X, flip_labels(rng, (column + row) % 2 == 0, flip)
@@ -88,7 +87,7 @@ def xor_rows(first_row: int, n_rows: int, seed: int, *, flip: float = 0.0) -> Ro
     """Rows first_row .. first_row + n_rows - 1 of `make_xor`."""
     check_probability("flip", flip)
 
-    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         X = 2 * rng.random((m, 2), dtype=np.float32) - 1
         return X, flip_labels(rng, (X[:, 0] >= 0) == (X[:, 1] >= 0), flip)
 
@@ -137,7 +136,7 @@ def two_spirals_rows(
     """Rows first_row .. first_row + n_rows - 1 of `make_two_spirals`."""
     _check_curve(n_turns, noise)
 
-    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         positive = rng.random(m) < 0.5
         curve = _arm(rng.random(m), n_turns)
         X = np.where(positive, 1, -1)[:, None] * curve + noise * rng.standard_normal((m, 2))
@@ -201,7 +200,7 @@ def swiss_roll_rows(
     """Rows first_row .. first_row + n_rows - 1 of `make_swiss_roll`."""
     _check_curve(n_turns, noise)
 
-    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         positive = rng.random(m) < 0.5
         roll = _roll(rng.random(m), n_turns) + noise * rng.standard_normal((m, 2))
         return np.where(positive[:, None], roll, 2 * rng.random((m, 2)) - 1), positive

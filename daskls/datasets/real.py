@@ -3,12 +3,11 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.errors import DataError
+from daskls.records import Float32, Labels, Reals
 
 __all__ = ["RealData", "covtype_split", "load_real"]
 
@@ -30,10 +29,10 @@ class RealData:
     """
 
     name: str
-    X: NDArray[Any]
-    y: NDArray[Any]
-    X_test: NDArray[Any] | None = None
-    y_test: NDArray[Any] | None = None
+    X: Reals
+    y: Labels
+    X_test: Reals | None = None
+    y_test: Labels | None = None
 
 
 def load_real(name: str) -> RealData:
@@ -97,7 +96,7 @@ def covtype_split() -> RealData:
     return RealData("covtype", X[train], y[train], X[test], y[test])
 
 
-def _scale_to_unit(X: NDArray[Any]) -> NDArray[np.float32]:
+def _scale_to_unit(X: Reals) -> Float32:
     """Each feature from its least value (0) to its largest (1); a constant one is 0."""
     scaled = np.empty(X.shape, np.float32)
     for j, column in enumerate(X.T):

@@ -9,9 +9,9 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.callbacks import Callback
-from numpy.typing import NDArray
 
 from daskls.errors import DataError
+from daskls.records import Int64, Labels
 from daskls.run.compute import local_scheduler, stream
 from daskls.run.progress import Progress
 
@@ -23,11 +23,11 @@ class Confusion:
     """``counts[i, j]`` rows of class ``labels[i]`` were given ``labels[j]``."""
 
     labels: list[Any]
-    counts: NDArray[np.int64]
+    counts: Int64
 
 
 def count_block(
-    predicted: NDArray[Any], y: NDArray[Any], classes: list[Any] | None
+    predicted: Labels, y: Labels, classes: list[Any] | None
 ) -> Counter[tuple[Any, Any]]:
     """Count the pairs (label, predicted label) of one block.
 

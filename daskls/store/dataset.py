@@ -14,9 +14,10 @@ from typing import Any, Self
 
 import numpy as np
 import zarr
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from daskls.errors import DataError, StoreError
+from daskls.records import AnyArray
 from daskls.store.dataset_checks import (
     FORMAT,
     KIND,
@@ -272,9 +273,7 @@ class DatasetWriter:
             if self._n_buffered == self.chunk_rows:
                 self._flush()
 
-    def _checked(
-        self, X: NDArray[Any], y: NDArray[Any] | None
-    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def _checked(self, X: AnyArray, y: AnyArray | None) -> tuple[AnyArray, AnyArray | None]:
         """The block in the stored types, or a DataError."""
         n_features = self._X_buffer.shape[1]
         if X.ndim != 2 or X.shape[1] != n_features:

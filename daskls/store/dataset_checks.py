@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 
 from daskls.errors import DataError, ParameterError, StoreError
+from daskls.records import AnyArray
 
 __all__ = [
     "FORMAT",
@@ -103,7 +103,7 @@ def check_shape(
         )
 
 
-def cast(name: str, values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def cast(name: str, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     """Values in the stored type, or a DataError where that would change them beyond rounding."""
     if values.dtype == dtype:
         return values

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.errors import DataError
+from daskls.records import Codes, Labels
 
 __all__ = ["LabelCoder", "LabelScan", "RawLabels"]
 
 MAX_CLASSES = 65_536
 
-RawLabels: TypeAlias = NDArray[Any] | list[str]
+RawLabels: TypeAlias = Labels | list[str]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class LabelCoder:
     classes: list[Any]
     codes: dict[Any, int]
 
-    def encode(self, labels: RawLabels) -> NDArray[np.int32]:
+    def encode(self, labels: RawLabels) -> Codes:
         """Class codes of raw labels; each must be one that the scan saw."""
         try:
             if isinstance(labels, list):
@@ -45,7 +45,7 @@ class LabelScan:
         self._values: set[Any] = set()
         self._is_text = False
 
-    def add(self, labels: NDArray[Any], first_row: int) -> None:
+    def add(self, labels: Labels, first_row: int) -> None:
         """Take a block of typed labels; its first one belongs to row `first_row`."""
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             row = first_row + int(np.argmin(np.isfinite(labels)))

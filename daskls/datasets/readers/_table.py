@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.datasets.readers._labels import LabelCoder, RawLabels
 from daskls.errors import DataError
+from daskls.records import AnyArray
 
 __all__ = ["Block", "Options", "Table", "pick_label", "stored_dtype"]
 
-Block: TypeAlias = tuple[NDArray[Any], RawLabels | None]
+Block: TypeAlias = tuple[AnyArray, RawLabels | None]
 
 LABEL_NAMES = ("y", "label", "target")
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.datasets.readers._labels import LabelCoder, LabelScan
 from daskls.datasets.readers._table import Block, Options, Table, pick_label, stored_dtype
 from daskls.errors import DataError
+from daskls.records import AnyArray, Labels
 from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.files import disk_errors
 
@@ -136,22 +136,22 @@ def _matrix_header(file: Path, path: Path) -> tuple[int, int, np.dtype[Any]]:
     return mapped.shape[0], mapped.shape[1], mapped.dtype
 
 
-def _map(file: Path, path: Path) -> NDArray[Any]:
+def _map(file: Path, path: Path) -> AnyArray:
     """Map an array file; errors name the file that the caller gave."""
     try:
-        mapped: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+        mapped: AnyArray = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise DataError(f"{path} cannot be read as an array of numbers: {error}.") from error
     return mapped
 
 
-def _read_rows(file: Path, first: int, stop: int) -> NDArray[Any]:
+def _read_rows(file: Path, first: int, stop: int) -> AnyArray:
     """Copy some rows, in C order, whatever the order in the file."""
     # Mapped anew each time: pages of earlier blocks are then no part of this process's memory.
     return np.array(np.load(file, mmap_mode="r", allow_pickle=False)[first:stop], order="C")
 
 
-def _read_labels(file: Path, first: int, stop: int) -> NDArray[Any]:
+def _read_labels(file: Path, first: int, stop: int) -> Labels:
     """Copy some labels; bytes become text."""
     labels = _read_rows(file, first, stop).reshape(-1)
     return np.char.decode(labels, "utf-8") if labels.dtype.kind == "S" else labels

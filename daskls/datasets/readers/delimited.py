@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.datasets.readers._labels import LabelScan
 from daskls.datasets.readers._table import Block, Options, Table, pick_label
 from daskls.errors import DataError
+from daskls.records import AnyArray, Float64
 
 __all__ = ["open_csv"]
 
@@ -156,7 +156,7 @@ def _number(cell: str) -> float:
     return float(cell)
 
 
-def _narrow(X: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _narrow(X: Float64, dtype: np.dtype[Any]) -> AnyArray:
     """Numbers in the stored type; integers only where nothing is lost."""
     if dtype.kind == "f":
         return X

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskls.datasets.readers._labels import LabelScan
 from daskls.datasets.readers._table import Block, Options, Table, pick_label, stored_dtype
 from daskls.errors import DataError
+from daskls.records import AnyArray
 
 __all__ = ["open_parquet"]
 
@@ -87,7 +87,7 @@ def _scan_labels(file: Any, label: str, path: Path) -> LabelScan:
     return scan
 
 
-def _column(batch: Any, name: str, first_row: int, path: Path) -> NDArray[Any]:
+def _column(batch: Any, name: str, first_row: int, path: Path) -> AnyArray:
     """One column of a batch; text becomes NumPy text, a null an error."""
     column = batch.column(name)
     if column.null_count:
@@ -95,5 +95,5 @@ def _column(batch: Any, name: str, first_row: int, path: Path) -> NDArray[Any]:
         raise DataError(
             f"{path}, column {name!r}, row {row} (the first is 0): no value; remove such rows."
         )
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    values: AnyArray = column.to_numpy(zero_copy_only=False)
     return values.astype(str) if values.dtype.kind == "O" else values
