@@ -8,7 +8,7 @@ import numpy as np
 from daskls.errors import MemoryPlanError
 from daskls.neighbors.search import find_nearest
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows
-from daskls.records import Int32, Int64, KernelSpec, RowNumbers
+from daskls.records import Int64, Ints, KernelSpec, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
@@ -38,7 +38,7 @@ ROUND_PLACES = 1 << 22
 
 
 @undisturbed
-def search_block(places: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Any:
+def search_block(places: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Ints:
     """Return the places of the nearest rows of the rows at some places, (q, k), nearest first."""
     reader = handle.open()
     with one_blas_thread():
@@ -54,7 +54,7 @@ def search_places(
     handle: RowsHandle,
     metric: KernelSpec,
     client: Any = None,
-) -> Int32:
+) -> Ints:
     """Return the lists of the rows at some places, in their order; a task a run of near places."""
     order = np.argsort(places, kind="stable")
     parts = np.array_split(order, min(-(-len(places) // MIN_SEARCHED), N_SEARCHES))
