@@ -23,12 +23,13 @@ class Writes:
     """Calls ``act`` with the name of each file or folder that is put in place below a folder.
 
     Hidden ones are not in place yet. What ``act`` raises ends the fit before the file has its name.
+    ``begun``: tell of hidden ones alone, of each attempt to write something.
     """
 
     _watching = None
 
-    def __init__(self, folder, act):
-        self.folder, self.act = f"{folder}{os.sep}", act
+    def __init__(self, folder, act, *, begun=False):
+        self.folder, self.act, self.begun = f"{folder}{os.sep}", act, begun
 
     def __enter__(self):
         if Writes._watching is None:
@@ -55,7 +56,8 @@ class Writes:
         for watch in list(Writes._watching):
             if str(path).startswith(watch.folder):
                 name = path[len(watch.folder) :]
-                if not any(part.startswith(".") for part in name.split(os.sep)):
+                is_hidden = any(part.startswith(".") for part in name.split(os.sep))
+                if is_hidden == watch.begun:
                     watch.act(name)
 
 

@@ -40,6 +40,8 @@ N = 600
 X, Y = checkers(N, n_classes=3)
 TWO = Y > 0
 BLOCKS = (100,) * 6
+# Begun names of what shows who writes into a store, and whether workers see it.
+LOCK = (".owner", ".probe")
 SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
 
 
@@ -165,6 +167,22 @@ class TestMethod:
             p.split("/")[0] for p in listing(path_of(whole))
         }
 
+    def test_a_task_that_runs_again_does_nothing(self, name, tmp_path, reference):
+        # As that of a worker which died after it wrote, before it said so.
+        again = []
+
+        def twice(graph, keys, **options):
+            found = dask.get(graph, keys, **options)
+            with Writes(tmp_path / "m", again.append, begun=True):
+                dask.get(graph, keys, **options)
+            return found
+
+        with tiny_tasks(), dask.config.set(scheduler=twice):
+            model = small(name, store=tmp_path / "m").fit(*rows_of())
+        assert_same_bits(reference(name), model)
+        # Beside the lock: what the exchange's markers say, which is put together.
+        assert {p for p in again if ".manifest." not in p and not p.startswith(LOCK)} == set()
+
     @pytest.mark.parametrize("part", [0.3, 0.7])
     def test_a_killed_worker_costs_one_task(self, name, part, two_workers, tmp_path, reference):
         names = []
@@ -261,7 +279,10 @@ class TestMethod:
         model = small(name, store=store).fit(X, Y)
         stamps = {p: (store / p).stat().st_mtime_ns for p in listing(store)}
         assert not any(part.startswith(".") for p in stamps for part in p.split("/"))
-        assert_same_bits(model, small(name, store=store).fit(X, Y))
+        with Writes(store, (begun := []).append, begun=True):
+            assert_same_bits(model, small(name, store=store).fit(X, Y))
+        # Nothing is trained: nothing but the lock is written, not even for a while.
+        assert {p for p in begun if not p.startswith(LOCK)} == set()
         assert {p: (store / p).stat().st_mtime_ns for p in listing(store)} == stamps
         with pytest.raises(StoreError, match="another fit"):
             small(name, store=store, random_state=1).fit(X, Y)
