@@ -7,18 +7,15 @@ import itertools
 import json
 import math
 import os
-import shutil
-import signal
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 
 import dask
 import naive
 import numpy as np
 import zarr
-from distributed import LocalCluster, WorkerPlugin
+from distributed import LocalCluster
 
 from daskls import VoronoiSVC
 from daskls.estimators import base
@@ -295,154 +292,6 @@ class CountingScheduler:
     def __call__(self, graph, keys, **kwargs):
         self.n_tasks.append(len(dict(graph.__dask_graph__())))
         return dask.get(graph, keys, **kwargs)
-
-
-# Spies in processes. A spy logs one line a call to a file that all processes append to, and kills
-# its own process at a chosen call, once.
-
-# Where each spied function is called from, and what tells its calls apart.
-SPIED = {
-    "sample": ("daskls.run.sample", "sample_block", "block"),
-    "regroup": ("daskls.run.regroup", "assign_block", "block"),
-    "train": ("daskls.methods.cells.train", "fit_bundle", "bundle"),
-    "rows written": ("daskls.store.exchange:Exchange", "write_block", "written block"),
-    "cell": ("daskls.solvers.cell:CellSolver", "fit_cell", "cell"),
-    "bundle written": ("daskls.methods.cells.train", "write_bundle", "written bundle"),
-    "leaves written": ("daskls.run.gather", "write_leaves", "written bundle"),
-    "centers written": ("daskls.methods.neighborhoods.train", "write_bundle", "written bundle"),
-    "search": ("daskls.methods.neighborhoods.cover", "find_nearest", "search"),
-    "large": ("daskls.methods.sampling.train", "fit_large", "search"),
-    "draws written": ("daskls.methods.sampling.balls", "write_part", "part"),
-    "nearest written": ("daskls.methods.sampling.enrich", "write_part", "part"),
-    "round written": ("daskls.methods.landmarks.solve", "write_states", "round"),
-    "sample written": ("daskls.methods.sampling.train", "write_bundle", "written bundle"),
-}
-
-
-def call_name(kind, args, kwargs):
-    """Return what tells one call from another."""
-    if kind == "block":
-        return kwargs["block_info"][0]["chunk-location"][0]
-    if kind == "written block":
-        return args[1]
-    if kind == "bundle":
-        return f"{args[0].first_leaf:06d}-{args[0].last_leaf:06d}"
-    if kind == "cell":
-        return f"{args[1].report.leaf}-{args[1].report.cell}"
-    if kind == "search":
-        return len(args[0])
-    if kind == "round":
-        return f"{args[1]}-{args[2]} {args[3]}"
-    if kind == "part":
-        return f"{args[1]}/{args[2]}"
-    return args[1]
-
-
-def install_spies(folder):
-    """Replace the spied functions of this process by ones that log to ``folder`` and may kill."""
-    folder = Path(folder)
-    undo = []
-    for stage, (place, name, kind) in SPIED.items():
-        module, _, inner = place.partition(":")
-        owner = import_module(module)
-        owner = getattr(owner, inner) if inner else owner
-        original = getattr(owner, name)
-        undo.append((owner, name, original))
-        setattr(owner, name, spy(original, stage, kind, folder))
-    return undo
-
-
-def spy(original, stage, kind, folder):
-    """Return the function with a log line before it and, if the plan says so, a kill."""
-
-    def spied(*args, **kwargs):
-        log(folder, stage, call_name(kind, args, kwargs))
-        maybe_kill(folder, stage)
-        maybe_remove(folder, stage)
-        return original(*args, **kwargs)
-
-    spied.__name__ = original.__name__
-    return spied
-
-
-def log(folder, stage, name):
-    """Append one line; short appends are atomic."""
-    with (folder / "calls.log").open("a") as file:
-        file.write(json.dumps([stage, str(name), os.getpid()]) + "\n")
-
-
-def maybe_kill(folder, stage):
-    """Kill this process at its planned call; the plan is used up by whoever removes it first."""
-    plan = folder / f"kill {stage}"
-    try:
-        if len(read_log(folder, stage)) < int(plan.read_text()):
-            return
-        plan.unlink()
-    except FileNotFoundError:
-        return
-    log(folder, "killed", stage)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def maybe_remove(folder, stage):
-    """Remove a store at the planned call, while others write into it."""
-    plan = folder / f"remove {stage}"
-    try:
-        at, store = json.loads(plan.read_text())
-        if len(read_log(folder, stage)) < at:
-            return
-        plan.unlink()
-    except FileNotFoundError:
-        return
-    while os.path.exists(store):
-        shutil.rmtree(store, ignore_errors=True)
-    log(folder, "removed", stage)
-
-
-def plan_removal(folder, stage, at, store):
-    """Let whoever makes call number ``at`` of a stage remove the store first."""
-    (Path(folder) / f"remove {stage}").write_text(json.dumps([at, str(store)]))
-
-
-def plan_kill(folder, stage, at):
-    """Let the process that makes call number ``at`` of a stage die in it."""
-    (Path(folder) / f"kill {stage}").write_text(str(at))
-
-
-def read_calls(folder):
-    """Return every logged (kind, name, pid), in order."""
-    path = Path(folder) / "calls.log"
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def read_log(folder, stage):
-    """Return the names of a stage's calls, in order."""
-    return [name for kind, name, _ in read_calls(folder) if kind == stage]
-
-
-def names_of_killed(folder, stage):
-    """Return the names of a stage's calls that the killed processes made."""
-    calls = read_calls(folder)
-    killed = {pid for kind, _, pid in calls if kind == "killed"}
-    return [name for kind, name, pid in calls if kind == stage and pid in killed]
-
-
-class Spies(WorkerPlugin):
-    """Installs the spies in every worker, also in one that a nanny starts anew."""
-
-    name = "spies"
-
-    def __init__(self, folder):
-        self.folder = str(folder)
-
-    def setup(self, worker):
-        self.undo = install_spies(self.folder)
-
-    def teardown(self, worker):
-        for owner, name, original in self.undo:
-            setattr(owner, name, original)
 
 
 def is_close(a, b):

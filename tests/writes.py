@@ -5,6 +5,7 @@ No function of the library is replaced: an audit hook sees files as they are giv
 
 import os
 import re
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -109,7 +110,23 @@ class KillsAt(WorkerPlugin):
         except FileExistsError:
             return
         Path(f"{log}.killed").write_text(str(os.getpid()))
+        self.happen()
+
+    def happen(self):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class RemovesAt(KillsAt):
+    """Removes the store there, while others write into it."""
+
+    def happen(self):
+        remove(self.store)
+
+
+def remove(store):
+    """Remove a folder that others write into."""
+    while os.path.exists(store):
+        shutil.rmtree(store, ignore_errors=True)
 
 
 def read_written(log):

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dask
@@ -30,7 +31,7 @@ from small import (
     small_leaves as few_rows_a_leaf,
 )
 from support import checkers, path_of, tiny_blocks
-from writes import KillsAt, StopError, StopsEverywhere, Writes, read_written
+from writes import KillsAt, RemovesAt, StopError, StopsEverywhere, Writes, read_written
 
 import daskls
 from daskls import DataError, MemoryPlanError, StoreError
@@ -102,6 +103,22 @@ def fitted(small_leaves):
         return made[name, n_classes]
 
     return find
+
+
+@pytest.fixture(scope="module")
+def n_written(small_leaves, tmp_path_factory):
+    """Return a function that counts the things a fit puts in place, once a method."""
+    made = {}
+
+    def count(name):
+        if name not in made:
+            store, names = tmp_path_factory.mktemp("counted") / "m", []
+            with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, names.append):
+                small(name, store=store).fit(*rows_of())
+            made[name] = len(names)
+        return made[name]
+
+    return count
 
 
 class TestMethod:
@@ -184,17 +201,15 @@ class TestMethod:
         assert {p for p in again if ".manifest." not in p and not p.startswith(LOCK)} == set()
 
     @pytest.mark.parametrize("part", [0.3, 0.7])
-    def test_a_killed_worker_costs_one_task(self, name, part, two_workers, tmp_path, reference):
-        names = []
-        with tiny_tasks():
-            with dask.config.set(scheduler="sync"), Writes(tmp_path / "a", names.append):
-                small(name, store=tmp_path / "a").fit(*rows_of())
-            with connected(two_workers) as client:
-                at = max(int(part * len(names)) - 3, 2)
-                client.register_plugin(KillsAt(tmp_path / "m", tmp_path / "log", at))
-                model = small(name, client=client, store=tmp_path / "m").fit(*rows_of())
-                client.wait_for_workers(2, timeout=60)
-                client.unregister_worker_plugin("kills")
+    def test_a_killed_worker_costs_one_task(
+        self, name, part, two_workers, tmp_path, reference, n_written
+    ):
+        at = max(int(part * n_written(name)) - 3, 2)
+        with tiny_tasks(), connected(two_workers) as client:
+            client.register_plugin(KillsAt(tmp_path / "m", tmp_path / "log", at))
+            model = small(name, client=client, store=tmp_path / "m").fit(*rows_of())
+            client.wait_for_workers(2, timeout=60)
+            client.unregister_worker_plugin("kills")
         calls, killed = read_written(tmp_path / "log")
         assert killed is not None
         assert_same_bits(reference(name), model)
@@ -205,7 +220,9 @@ class TestMethod:
         "name",
         [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in ENTRIES],
     )
-    def test_a_killed_client_loses_nothing_that_is_finished(self, name, tmp_path, reference):
+    def test_a_killed_client_loses_nothing_that_is_finished(
+        self, name, tmp_path, reference, n_written
+    ):
         code = "import sys; from contract_client import run; run(*sys.argv[1:3], int(sys.argv[3]))"
         root = Path(daskls.__file__).parents[1]
         env = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}"}
@@ -220,9 +237,24 @@ class TestMethod:
             model = small(name, store=store).fit(*rows_of())
         assert_same_bits(reference(name), model)
         # As much as was there is not written again, but for what holds it together.
-        with tiny_tasks(), Writes(tmp_path / "n", (whole := []).append):
-            small(name, store=tmp_path / "n").fit(*rows_of())
-        assert len(again) <= len(whole) - 12 + 6, (before, again)
+        assert len(again) <= n_written(name) - 12 + 6, (before, again)
+
+    @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+    def test_a_store_removed_in_a_fit_stays_away(self, name, part, tmp_path, n_written):
+        store = tmp_path / "stores" / "m"
+        removes = RemovesAt(store, tmp_path / "log", max(int(part * n_written(name)), 1))
+        gone = r"was removed while fit was writing it\..*begins anew"
+        # Tasks that are under way when the fit gives up end before the pool does.
+        with (
+            tiny_tasks(),
+            ThreadPoolExecutor(4) as pool,
+            dask.config.set(pool=pool),
+            Writes(store, removes.act),
+            pytest.raises(StoreError, match=gone),
+        ):
+            small(name, store=store).fit(*rows_of())
+        assert read_written(tmp_path / "log")[1] is not None
+        assert list(store.parent.iterdir()) == []
 
     # --- memory
 

@@ -1,7 +1,6 @@
 """A store that is removed in the middle: one sentence says so, and nothing comes back."""
 
 import pickle
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,70 +11,18 @@ import pytest
 from distributed import Client
 from falks import small_falk
 from landmarks import small_landmarks
-from samplings import small_local, small_near
+from samplings import small_local
 from support import (
-    Spies,
     assert_same_model,
     checkers,
-    install_spies,
     path_of,
-    plan_removal,
-    read_log,
     small_svc,
-    start_cluster,
     tiny_blocks,
 )
-from writes import Writes
+from writes import RemovesAt, Writes, read_written, remove
 
 import daskls
 from daskls import FalkNoiseFilter, StoreError
-
-# Which call of a stage finds the store removed.
-REMOVALS = [
-    *((small_svc, stage, at) for stage in ("sample", "rows written") for at in (1, 7)),
-    *((small_svc, "regroup", at) for at in (1, 12)),
-    *((small_svc, stage, at) for stage in ("cell", "bundle written") for at in (1, 5)),
-    *((small_falk, stage, 1) for stage in ("leaves written", "search", "centers written")),
-    *((small_local, stage, 1) for stage in ("large", "draws written", "sample written")),
-    (small_near, "nearest written", 1),
-    *((small_landmarks, "round written", at) for at in (1, 6)),
-]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with start_cluster(2) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def spies(tmp_path):
-    undo = install_spies(tmp_path)
-    yield
-    for owner, name, original in undo:
-        setattr(owner, name, original)
-
-
-def remove(store):
-    """Remove a folder that others write into."""
-    while store.exists():
-        shutil.rmtree(store, ignore_errors=True)
-
-
-@pytest.mark.parametrize(("make", "stage", "at"), REMOVALS)
-def test_a_store_removed_in_a_fit(make, stage, at, data, tmp_path, spies):
-    parent = tmp_path / "stores"
-    plan_removal(tmp_path, stage, at, parent / "m")
-    # Tasks that are under way when the fit gives up end before the pool does.
-    with (
-        ThreadPoolExecutor(4) as pool,
-        dask.config.set(pool=pool),
-        pytest.raises(StoreError, match=r"was removed while fit was writing it\..*begins anew"),
-    ):
-        make(store=parent / "m").fit(*data)
-    assert read_log(tmp_path, "removed") == [stage]
-    assert list(parent.iterdir()) == []
-    make(store=parent / "m").fit(*data)
 
 
 def test_a_store_removed_while_numpy_input_is_written(tmp_path):
@@ -91,22 +38,18 @@ def test_a_store_removed_while_numpy_input_is_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("stage", "at"), [("sample", 5), ("rows written", 6), ("cell", 5), ("bundle written", 5)]
-)
-def test_a_store_removed_in_a_fit_on_a_cluster(stage, at, cluster, data, tmp_path):
+def test_a_store_removed_in_a_fit_on_a_cluster(two_workers, data, tmp_path):
     store = tmp_path / "stores" / "m"
-    plan_removal(tmp_path, stage, at, store)
-    with Client(cluster, set_as_default=False) as client:
+    with Client(two_workers, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
-        client.register_plugin(Spies(tmp_path))
+        client.register_plugin(RemovesAt(store, tmp_path / "log", 6))
         with pytest.raises(StoreError, match="was removed while fit was writing it"):
             small_svc(client=client, store=store).fit(*data)
         # Tasks that are under way on the workers end.
         while any(client.processing().values()):
             time.sleep(0.05)
-        client.unregister_worker_plugin("spies")
-    assert read_log(tmp_path, "removed") == [stage]
+        client.unregister_worker_plugin("kills")
+    assert read_written(tmp_path / "log")[1] is not None
     assert list(store.parent.iterdir()) == []
 
 
