@@ -1,57 +1,16 @@
-"""Helpers of the tests on neighborhoods: models as bits, and FaLK-SVM as one slow process."""
+"""Helpers of the tests on neighborhoods: FaLK-SVM as one slow process."""
 
 import numpy as np
 from sklearn.svm import SVC
-from support import as_bytes, path_of
 
 from daskls import FalkSVC
 from daskls.partition.cover import farthest_first, n_ranked_rows
 from daskls.partition.shuffle import row_keys
-from daskls.store.centers import read_centers
-from daskls.store.layout import Root
-from daskls.store.leaves import LeafReader
-from daskls.store.reader import ModelReader
 
 
 def small_falk(n_neighbors=60, **params):
     """Return an estimator that trains in a blink."""
     return FalkSVC(n_neighbors, **{"C": 10.0, "gamma": 20.0, "random_state": 0, **params})
-
-
-def falk_bits(model):
-    """Return everything a model on neighborhoods holds, as bytes, by row number.
-
-    Not the seconds, nor the leaves that a search happened to read.
-    """
-    path = path_of(model)
-    reader = ModelReader(path)
-    bits = {"fingerprint": reader.fingerprint, "n_cells": reader.n_cells}
-    if reader.n_cells:
-        X, numbers = reader.centers
-        bits |= {"centers": as_bytes(X), "center numbers": as_bytes(numbers)}
-        centers = read_centers(Root.open(path))
-        bits["owner"] = as_bytes(centers.owners(0, reader.meta["n_rows"]))
-    if (path / "rows").exists():
-        leaves = LeafReader(Root.open(path))
-        bits["numbers"] = as_bytes(leaves.read_numbers())
-        rows = leaves.read_places(np.arange(leaves.n_rows))
-        bits |= {name: as_bytes(getattr(rows, name)) for name in ("X", "targets", "weights")}
-    for cell in range(reader.n_cells):
-        local = reader.read_cell(cell)
-        for name in ("center", "rows", "coef", "intercepts", "classes", "class_ptr"):
-            bits[f"cell {cell} {name}"] = as_bytes(getattr(local, name))
-        bits[f"cell {cell} kernel"] = repr(local.kernel)
-    for name in reader.report.dtype.names:
-        if name not in ("seconds", "n_read"):
-            bits[f"report {name}"] = as_bytes(np.asarray(reader.report[name]))
-    return bits
-
-
-def assert_same_falk(a, b):
-    """Fail unless two models, or bits of models, are equal bit for bit; name what differs."""
-    a, b = (m if isinstance(m, dict) else falk_bits(m) for m in (a, b))
-    assert a.keys() == b.keys()
-    assert [name for name in a if a[name] != b[name]] == []
 
 
 def nearest_rows(X, query, k):

@@ -1,37 +1,14 @@
-"""Helpers of the tests on L3-SVMs: models as bits, the joint problem as SVC sees it."""
+"""Helpers of the tests on L3-SVMs: the joint problem as SVC sees it."""
 
 import numpy as np
 from sklearn.svm import SVC
-from support import as_bytes, path_of
 
 from daskls import LandmarkSVC
-from daskls.methods.landmarks.model import read_linear_model
-from daskls.store.reader import ModelReader
 
 
 def small_landmarks(n_cells=6, **params):
     """Return an estimator that trains in a blink."""
     return LandmarkSVC(n_cells, **{"n_landmarks": 4, "C": 1.0, "random_state": 0, **params})
-
-
-def landmark_bits(model):
-    """Return everything a model holds, as bytes; not the seconds."""
-    reader = ModelReader(path_of(model))
-    linear = read_linear_model(reader)
-    bits = {"fingerprint": reader.fingerprint, "gamma": linear.gamma}
-    bits |= {name: as_bytes(getattr(linear, name)) for name in ("landmarks", "theta", "intercepts")}
-    bits |= {name: as_bytes(getattr(linear.cells, name)) for name in ("center", "points")}
-    for name in reader.report.dtype.names:
-        if name != "seconds":
-            bits[f"report {name}"] = as_bytes(np.asarray(reader.report[name]))
-    return bits
-
-
-def assert_same_landmarks(a, b):
-    """Fail unless two models, or bits of models, are equal bit for bit; name what differs."""
-    a, b = (m if isinstance(m, dict) else landmark_bits(m) for m in (a, b))
-    assert a.keys() == b.keys()
-    assert [name for name in a if a[name] != b[name]] == []
 
 
 def project(X, model, gamma=None):

@@ -1,14 +1,10 @@
-"""Helpers of the tests on samples: models as bits, and both procedures as one slow process."""
+"""Helpers of the tests on samples: both procedures as one slow process."""
 
 import numpy as np
 from sklearn.svm import SVC
-from support import as_bytes, path_of
 
 from daskls import LocalSamplingSVC, NeighborSamplingSVC
 from daskls.partition.shuffle import row_keys, shuffle_numbers
-from daskls.store.reader import ModelReader
-
-MODEL_ARRAYS = ("center", "rows", "coef", "intercepts", "classes", "class_ptr")
 
 
 def small_local(sample_fraction=0.2, **params):
@@ -21,29 +17,6 @@ def small_near(sample_fraction=0.1, **params):
     """Return an estimator that trains in a blink."""
     small = {"n_neighbors": 3, "C": 10.0, "gamma": 20.0, "random_state": 0}
     return NeighborSamplingSVC(sample_fraction, **{**small, **params})
-
-
-def sampling_bits(model):
-    """Return everything a model on a sample holds, as bytes; not the seconds."""
-    reader = ModelReader(path_of(model))
-    local = reader.read_cell(0)
-    bits = {name: as_bytes(getattr(local, name)) for name in MODEL_ARRAYS}
-    bits["kernel"] = repr(local.kernel)
-    bits["fingerprint"] = reader.fingerprint
-    summary = reader.summary
-    bits["path"] = [{**row, "seconds": 0.0} for row in summary.pop("path")]
-    bits["summary"] = summary
-    for name in reader.report.dtype.names:
-        if name != "seconds":
-            bits[f"report {name}"] = as_bytes(np.asarray(reader.report[name]))
-    return bits
-
-
-def assert_same_sampling(a, b):
-    """Fail unless two models, or bits of models, are equal bit for bit; name what differs."""
-    a, b = (m if isinstance(m, dict) else sampling_bits(m) for m in (a, b))
-    assert a.keys() == b.keys()
-    assert [name for name in a if a[name] != b[name]] == []
 
 
 def keep_parts(patch):

@@ -5,9 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from landmarks import landmark_bits, small_landmarks
+from landmarks import small_landmarks
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import LinearSVC
+from small import assert_same_bits
 from support import checkers
 
 from daskls import GridEdgeWarning, LandmarkSVC
@@ -222,7 +223,7 @@ def test_a_fit_with_its_own_choices_goes_on_in_its_store(tmp_path):
     X, y = noisy_rows()
     model = LandmarkSVC(cv=2, random_state=0, store=tmp_path / "m").fit(X, y)
     again = LandmarkSVC(cv=2, random_state=0, store=tmp_path / "m").fit(X, y)
-    assert landmark_bits(again) == landmark_bits(model)
+    assert_same_bits(model, again)
     assert "train" not in again.stage_s_
 
 

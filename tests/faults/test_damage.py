@@ -11,21 +11,14 @@ import dask.array as da
 import numpy as np
 import pytest
 from damages import DAMAGES, draw_damages, files_of
-from falks import falk_bits, small_falk
-from landmarks import landmark_bits, small_landmarks
-from samplings import sampling_bits, small_local, small_near
-from small import tiny_tasks
+from small import ENTRIES, bits_of, small, tiny_tasks
 from support import Calls, checkers, model_bits, small_svc
+from writes import StopError, Writes
 
 import daskls
-from daskls import KNNSVC, DasklsError, KernelKNNClassifier, RandomChunkSVC, StoreError
+from daskls import DasklsError, StoreError
 from daskls.methods.cells import train
-from daskls.methods.landmarks import fit as fit_joint
-from daskls.methods.landmarks import solve as joint
-from daskls.methods.neighborhoods import train as neighborhoods
-from daskls.methods.sampling import balls, enrich
-from daskls.methods.sampling import train as sampling
-from daskls.run import begin, gather
+from daskls.run import begin
 from daskls.store import exchange
 from daskls.store.models import bundle_key
 from daskls.store.reader import ModelReader
@@ -34,69 +27,12 @@ N_DAMAGES = int(os.environ.get("DASKLS_DAMAGES", 2))
 N = 500
 X, Y = (da.from_array(a, chunks=100) for a in checkers(N))
 QUERIES = checkers(100, seed=1)[0]
-GRID = {"C": [1.0, 10.0], "gamma": [5.0, 20.0], "cv": 2}
-
-
-class StopError(Exception):
-    """Ends a fit in the middle."""
-
-
-class Kind:
-    """An estimator, how its bits are read, and where its fits end: (module, function, call)."""
-
-    def __init__(self, make, bits, stops):
-        self.make, self.bits, self.stops = make, bits, stops
-
-
-def chunks(**params):
-    return RandomChunkSVC(chunk_size=100, C=10.0, gamma=20.0, cv=2, random_state=0, **params)
-
-
-def knn(**params):
-    return KernelKNNClassifier(5, random_state=0, **params)
-
-
-def knnsvc(**params):
-    return KNNSVC(20, C=10.0, gamma=20.0, random_state=0, **params)
-
-
-def forest(**params):
-    return small_svc(n_partitions=2, **params)
-
-
-def falk_center(**params):
-    return small_falk(60, assign="center", selection="local", **GRID, **params)
-
-
-def landmarks(**params):
-    return small_landmarks(C=[0.1, 10.0], cv=3, **params)
-
-
-KINDS = {
-    "cells": Kind(small_svc, model_bits, [(train, "write_bundle", 0), (train, "write_bundle", 2)]),
-    "partitions": Kind(forest, model_bits, [(train, "write_bundle", 7)]),
-    "chunks": Kind(chunks, model_bits, [(train, "write_bundle", 3)]),
-    "falk": Kind(
-        lambda **params: small_falk(60, **params),
-        falk_bits,
-        [(gather, "write_leaf_index", 0), (neighborhoods, "write_bundle", 3)],
-    ),
-    "falk center": Kind(falk_center, falk_bits, [(neighborhoods, "write_bundle", 3)]),
-    "knn": Kind(knn, falk_bits, [(gather, "write_leaf_index", 0)]),
-    "knnsvc": Kind(knnsvc, falk_bits, [(gather, "write_leaf_index", 0)]),
-    "landmarks": Kind(
-        landmarks,
-        landmark_bits,
-        [(joint, "write_states", 12), (fit_joint, "_read_solution", 0)],
-    ),
-    "local sampling": Kind(
-        small_local,
-        sampling_bits,
-        [(sampling, "write_bundle", 1), (balls, "write_part", 3), (gather, "write_leaf_index", 0)],
-    ),
-    "near sampling": Kind(
-        small_near, sampling_bits, [(sampling, "write_bundle", 1), (enrich, "write_part", 2)]
-    ),
+# What a fit that ends in the middle puts in place last, of each method that has it.
+ENDS = ("exchange-", "partition", "rows", "leaves", "centers", "sampling", "joint", "bundles")
+WAYS = {
+    **{name: (name, {}) for name in ENTRIES},
+    "partitions": ("VoronoiSVC", {"n_partitions": 2}),
+    "center": ("FalkSVC", {"assign": "center", "selection": "local", "C": [1.0, 10.0]}),
 }
 
 
@@ -107,39 +43,23 @@ def more_small_tasks():
         yield
 
 
-def stopped(kind, store, place):
-    """Leave a store whose fit ended in the middle."""
-    module, name, at = place
-    original, calls = getattr(module, name), []
-
-    def stop(*args, **kwargs):
-        calls.append(name)
-        if len(calls) > at:
-            raise StopError
-        return original(*args, **kwargs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, name, stop)
-        with pytest.raises(StopError):
-            kind.make(store=store).fit(X, Y)
+def make(way, **params):
+    """Return an estimator of one of the ways."""
+    name, own = WAYS[way]
+    return small(name, **own, **params)
 
 
-@pytest.mark.slow
-def test_there_is_something_of_every_kind_to_damage(tmp_path):
-    names = set()
-    for name, kind in KINDS.items():
-        for number, place in enumerate(kind.stops):
-            store = tmp_path / f"{name} {number}"
-            stopped(kind, store, place)
-            names |= {
-                # Without the numbers of a chunk's name.
-                (file.relative_to(store).parts[0].split("-")[0] + file.suffix).rstrip(".0123456789")
-                for file in store.rglob("*")
-                if file.is_file()
-            }
-    expected = {"exchange.rows", "exchange.marker", "exchange", "partition", "rows", "leaves"}
-    expected |= {"landmarks", "joint.states", "joint.stats", "sampling", "centers", "bundles"}
-    assert expected <= names
+def stopped(model, store, start, at=0):
+    """Leave a store whose fit ends before it puts the thing number ``at`` of a start in place."""
+    found = []
+
+    def stop(name):
+        found.append(name) if name.startswith(start) else None
+        if len(found) > at:
+            raise StopError(name)
+
+    with Writes(store, stop), pytest.raises(StopError):
+        model.set_params(store=store).fit(X, Y)
 
 
 def told(store, call):
@@ -153,40 +73,41 @@ def told(store, call):
     return None
 
 
-def check_refit(kind, store, expected):
+def check_refit(way, store, expected):
     """Fit up to twice: the first may say what is damaged, the second is as if nothing was."""
-    told(store, lambda: kind.make(store=store).fit(X, Y))
-    assert kind.bits(kind.make(store=store).fit(X, Y)) == expected
+    told(store, lambda: make(way, store=store).fit(X, Y))
+    assert bits_of(make(way, store=store).fit(X, Y)) == expected
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_damage_to_an_unfinished_store(name, tmp_path):
-    kind = KINDS[name]
-    expected = kind.bits(kind.make().fit(X, Y))
-    for number, place in enumerate(kind.stops):
-        kept = tmp_path / f"kept-{number}"
-        stopped(kind, kept, place)
-        n = -(-N_DAMAGES // len(kind.stops))
-        for file, damage, rng in draw_damages(kept, n, seed=number):
-            store = tmp_path / "m"
+@pytest.mark.parametrize("way", WAYS)
+def test_damage_to_an_unfinished_store(way, tmp_path):
+    names = []
+    with Writes(tmp_path / "whole", names.append):
+        expected = bits_of(make(way, store=tmp_path / "whole").fit(X, Y))
+    for number, start in enumerate(ENDS):
+        n = sum(name.startswith(start) for name in names)
+        if n == 0:
+            continue
+        kept, store = tmp_path / f"kept-{number}", tmp_path / "m"
+        stopped(make(way), kept, start, n - 1)
+        for file, damage, rng in draw_damages(kept, -(-N_DAMAGES // 2), seed=len(ENDS) + number):
             shutil.copytree(kept, store)
             DAMAGES[damage](store / file, rng, store)
-            check_refit(kind, store, expected)
+            check_refit(way, store, expected)
             shutil.rmtree(store)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_damage_to_a_finished_model(name, tmp_path):
-    kind = KINDS[name]
-    model = kind.make(store=tmp_path / "kept").fit(X, Y)
-    expected, scores = kind.bits(model), model.decision_function(QUERIES)
+@pytest.mark.parametrize("way", WAYS)
+def test_damage_to_a_finished_model(way, tmp_path):
+    model = make(way, store=tmp_path / "kept").fit(X, Y)
+    expected, scores = bits_of(model), model.decision_function(QUERIES)
     for file, damage, rng in draw_damages(tmp_path / "kept", N_DAMAGES, seed=0):
         store = tmp_path / "m"
         shutil.copytree(tmp_path / "kept", store)
         DAMAGES[damage](store / file, rng, store)
         found = told(store, lambda path=store: daskls.load(path).decision_function(QUERIES))
         assert found is None or np.array_equal(found, scores)
-        check_refit(kind, store, expected)
+        check_refit(way, store, expected)
         shutil.rmtree(store)
 
 
@@ -233,7 +154,7 @@ def test_a_damaged_root_is_written_anew_from_its_copy(tmp_path, finished):
         if finished:
             small_svc(store=store).fit(X, Y)
         else:
-            stopped(KINDS["cells"], store, (train, "write_bundle", 1))
+            stopped(small_svc(), store, "bundles/", 1)
         DAMAGES[damage](store / "zarr.json", np.random.default_rng(3), store)
         with pytest.raises(StoreError):
             daskls.load(store)
@@ -244,7 +165,7 @@ def test_a_damaged_root_is_written_anew_from_its_copy(tmp_path, finished):
 def test_a_root_that_changed_places_with_its_copy(tmp_path):
     store = tmp_path / "m"
     expected = model_bits(small_svc().fit(X, Y))
-    stopped(KINDS["cells"], store, (train, "write_bundle", 1))
+    stopped(small_svc(), store, "bundles/", 1)
     (store / "zarr.json").rename(store / "aside")
     (store / "partition" / "zarr.json").rename(store / "zarr.json")
     (store / "aside").rename(store / "partition" / "zarr.json")
@@ -253,7 +174,7 @@ def test_a_root_that_changed_places_with_its_copy(tmp_path):
 
 def test_a_root_without_a_copy_is_the_users_to_remove(tmp_path):
     store = tmp_path / "m"
-    stopped(KINDS["cells"], store, (begin, "write_partition", 0))
+    stopped(small_svc(), store, "partition")
     (store / "zarr.json").write_bytes(b"{")
     for _ in range(2):
         with pytest.raises(StoreError, match=rf"{store} is: remove it, then fit again"):
