@@ -1,4 +1,7 @@
-"""A new kind of partition: registered, it is trained on, resumed, saved and answered by."""
+"""The worked example of a new kind of partition: its cells, and what is refused of such a kind.
+
+What the contract says of it is run by `tests/test_worked_examples.py`.
+"""
 
 import shutil
 
@@ -6,44 +9,58 @@ import dask.array as da
 import naive
 import numpy as np
 import pytest
-from clusters import ClusterCells, UncutCells
 from small import set_sizes
 from support import (
     SlowModel,
     assert_same_model,
     checkers,
     is_close,
-    model_bits,
-    n_bundles,
     path_of,
     small_svc,
 )
 
 import daskls
 from daskls.errors import DamageError, MemoryPlanError, StoreError
-from daskls.methods.cells import fit as fit_cells
-from daskls.methods.cells import train
 from daskls.methods.cells.method import Voronoi
 from daskls.partition import registry
 from daskls.partition.stored import model_partition
+from daskls.partition.tree import no_cuts
 from daskls.store.groups import open_group, write_group
+from examples import load_example
 
 N = 700
 CELL_SIZE = 60
 QUERIES = np.random.default_rng(3).uniform(-0.3, 1.3, (60, 2))
 
 
-class StopError(Exception):
-    """A fit that ends in the middle."""
-
-
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    """Register the kinds, and let cells be cut by the first: what a new partition adds."""
-    for kind in (ClusterCells, UncutCells):
-        monkeypatch.setitem(registry.KINDS, kind.kind, f"clusters:{kind.__name__}")
-    monkeypatch.setattr(Voronoi, "cut", lambda _, begun: ClusterCells.grow(begun))
+def clusters(monkeypatch):
+    """Return the example's class; registered, and what cells are cut by."""
+    module = load_example(monkeypatch, "kmeans_cells", "daskls/partition/clusters.py")
+
+    class Uncut(module.Clusters):
+        """The same, but its leaves stay whole, however many rows they have."""
+
+        kind = "Uncut"
+
+        def cut_leaf(self, X, leaf, max_rows, seed=None):
+            return no_cuts(self.center)
+
+    module.Uncut = Uncut
+    for kind in ("Clusters", "Uncut"):
+        monkeypatch.setitem(registry.KINDS, kind, f"{module.__name__}:{kind}")
+    cut_by(monkeypatch, module.Clusters)
     set_sizes(monkeypatch, {"daskls.plan.bundles.MIN_BUNDLE_COST": 1})
+    return module
+
+
+def cut_by(patch, kind):
+    """Let `VoronoiSVC` cut its cells by a kind of partition."""
+
+    def cut(_, begun):
+        return kind.grow(begun.sample.X, begun.sampling.max_sampled_rows, begun.seed)
+
+    patch.setattr(Voronoi, "cut", cut)
 
 
 def fit(X=None, **params):
@@ -80,62 +97,23 @@ def test_rows_are_trained_and_answered_in_their_cells():
     for found, row in zip(model.decision_function(QUERIES), QUERIES.tolist(), strict=True):
         assert is_close(found, slow.scores(row))
     assert model.score(*checkers(N)) > 0.8
-
-
-def test_chunks_leave_no_trace():
-    X, _ = checkers(N)
-    assert_same_model(fit(), fit(da.from_array(X, (90, 2))))
-
-
-def test_a_fit_that_was_stopped_goes_on(tmp_path, monkeypatch):
-    expected = model_bits(fit(store=tmp_path / "whole"))
-    for place, (module, name) in enumerate([(train, "write_bundle"), (fit_cells, "write_index")]):
-        store = tmp_path / str(place)
-        original, calls = getattr(module, name), []
-
-        def stop(*args, original=original, calls=calls, place=place):
-            calls.append(args)
-            if len(calls) + place > 1:
-                raise StopError
-            return original(*args)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, stop)
-            with pytest.raises(StopError):
-                fit(store=store)
-        with pytest.raises(StoreError, match="not finished"):
-            daskls.load(store)
-        before = {f: f.stat().st_mtime_ns for f in store.glob("bundles/[0-9]*/*/c.*")}
-        assert before
-        assert model_bits(fit(store=store)) == expected
-        assert {f: f.stat().st_mtime_ns for f in before} == before
-
-
-def test_a_saved_model_answers_as_before(tmp_path):
-    model = fit()
-    model.save(tmp_path / "m")
-    loaded = daskls.load(tmp_path / "m")
-    assert n_bundles(loaded) >= 2
-    assert_same_model(model, loaded)
-    answers = (own.decision_function(QUERIES) for own in (model, loaded))
-    np.testing.assert_array_equal(*answers)
-    space = model_partition(loaded._reader)
-    (cells,) = space.find(QUERIES)
+    assert_same_model(model, fit(da.from_array(X, (90, 2))))
+    space = model_partition(model._reader)
     assert (space.kind, space.n_leaves) == ("Refined", model.n_cells_)
-    slow = SlowClusters(tmp_path / "m")
+    (cells,) = space.find(QUERIES)
     assert cells.tolist() == [slow.walk(row) for row in QUERIES.tolist()]
 
 
 def test_leaves_that_are_not_cut_are_the_cells():
     X, y = checkers(80)
     model = small_svc(cell_size=80).fit(X, y)
-    assert model_partition(model._reader).kind == "ClusterCells"
+    assert model_partition(model._reader).kind == "Clusters"
     assert model.fit_report_.n_rows.sum() == 80
 
 
-def test_a_kind_that_leaves_a_cell_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr(Voronoi, "cut", lambda _, begun: UncutCells.grow(begun))
-    message = rf"'UncutCells' has a cell of \d+ rows, but a cell may hold {CELL_SIZE}"
+def test_a_kind_that_leaves_a_cell_too_large_is_refused(clusters, monkeypatch):
+    cut_by(monkeypatch, clusters.Uncut)
+    message = rf"'Uncut' has a cell of \d+ rows, but a cell may hold {CELL_SIZE}"
     with pytest.raises(MemoryPlanError, match=message):
         fit()
     # Equal rows are one cell of any size: no kind could cut them.
