@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from daskls.kernels.route import TILE_ROWS as ROUTE_ROWS
-from daskls.records import SolverSpec
+from daskls.kernels.route import CENTERED_ROWS
+from daskls.records import F4, F8, SolverSpec
 
 __all__ = [
     "TaskSizes",
@@ -13,8 +13,6 @@ __all__ = [
     "largest_block",
     "search_nbytes",
 ]
-
-F4, F8 = 4, 8
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def assign_nbytes(sizes: TaskSizes, block_rows: int) -> int:
 
     Beside them the chunk that the block was cut from, if any, once it is unpacked.
     """
-    tile = min(block_rows, ROUTE_ROWS) * sizes.n_features * F8
+    tile = min(block_rows, CENTERED_ROWS) * sizes.n_features * F8
     # The block, the rows of it that count, and those sorted; without weights the first two are one.
     regrouping = sizes.n_block_copies * block_rows * sizes.row_nbytes + tile
     return max(sizes.source_nbytes + regrouping, sizes.unpack_nbytes)
@@ -61,8 +59,8 @@ def largest_block(sizes: TaskSizes, nbytes: int) -> int:
     """Return the most rows of a block whose regrouping fits; the inverse of `assign_nbytes`."""
     routed = sizes.n_features * F8
     rows = nbytes // (sizes.n_block_copies * sizes.row_nbytes + routed)
-    if rows > ROUTE_ROWS:
-        rows = (nbytes - ROUTE_ROWS * routed) // (sizes.n_block_copies * sizes.row_nbytes)
+    if rows > CENTERED_ROWS:
+        rows = (nbytes - CENTERED_ROWS * routed) // (sizes.n_block_copies * sizes.row_nbytes)
     return max(rows, 1)
 
 

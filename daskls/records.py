@@ -7,7 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "EPS",
+    "F4",
+    "F8",
     "LARGEST",
+    "MIB",
     "N_GRID",
     "SMALLEST",
     "AnyArray",
@@ -70,6 +74,11 @@ KernelName = Literal["rbf", "linear", "poly"]
 N_GRID = 10
 # Bounds of C, of gamma, of weights and of their products: solvers compute in float32.
 SMALLEST, LARGEST = 1e-30, 1e30
+# Bytes of a float32 and of a float64 value.
+F4, F8 = 4, 8
+MIB = 1 << 20
+# Between 1 and the next larger float64.
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import Float64, Labels, Targets
 
-__all__ = ["DTYPES", "Target", "TargetKind"]
+__all__ = ["TARGET_DTYPES", "Target", "TargetKind"]
 
 TargetKind = Literal["classes", "numbers"]
 
 # Of the column that carries it beside a row's features.
-DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
+TARGET_DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Target:
     @property
     def dtype(self) -> np.dtype[np.generic]:
         """The dtype of the column."""
-        return np.dtype(DTYPES[self.kind])
+        return np.dtype(TARGET_DTYPES[self.kind])
 
     @property
     def n_classes(self) -> int:

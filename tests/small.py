@@ -115,7 +115,7 @@ TINY = {
     "daskls.run.gather.BUNDLE_NBYTES": 1,
     "daskls.run.gather.N_GATHERS": 1000,
     "daskls.methods.neighborhoods.cover.MIN_SEARCHED": 16,
-    "daskls.methods.sampling.search.N_TASKS": 8,
+    "daskls.methods.sampling.search.N_SEARCH_TASKS": 8,
     "daskls.methods.sampling.radii.MIN_BALLS": 1,
 }
 
@@ -185,7 +185,7 @@ def tiny_tiles(patch, **sizes):
 def few_steps(patch, n_steps):
     """Let solves end after so few steps, however many rows they have."""
     hinge = "daskls.solvers.hinge"
-    set_sizes(patch, {f"{hinge}.large.MAX_STEPS": n_steps, f"{hinge}.large.STEPS_PER_ROW": 0})
+    set_sizes(patch, {f"{hinge}.large.MAX_LARGE_STEPS": n_steps, f"{hinge}.large.STEPS_PER_ROW": 0})
     for module in ("problem", "width"):
         set_sizes(patch, {f"{hinge}.{module}.max_steps": lambda _: n_steps})
 

@@ -131,4 +131,8 @@ def test_a_block_is_held_twice_and_routed_by_tiles():
 
 def test_slabs_are_of_whole_tiles():
     # One that is not pads its last product for nothing.
-    assert average.SLAB_ROWS % gram.TILE_ROWS == average.LEAST_SLAB_ROWS % gram.TILE_ROWS == 0
+    assert (
+        average.SLAB_ROWS % gram.GRAM_TILE_ROWS
+        == average.LEAST_SLAB_ROWS % gram.GRAM_TILE_ROWS
+        == 0
+    )

@@ -18,7 +18,7 @@ from benchmarks.suite.journal import Record
 from daskls import NeighborSamplingSVC
 from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii, rounds
-from daskls.methods.sampling.search import Search, stalls
+from daskls.methods.sampling.search import SampleSearch, stalls
 from daskls.methods.scores import labels_of, model_scores
 from daskls.store.models import BundleModels
 
@@ -50,7 +50,7 @@ def trace(model: Any, data: Data, n_steps: int) -> Record:
 def every_step(n_steps: int) -> Iterator[list[float]]:
     """Train on past the stop, keep all models; yield the CPU clock at the end of each step."""
     ends: list[float] = []
-    train = Search.train
+    train = SampleSearch.train
 
     def timed(self: Any, *args: Any) -> Any:
         step = train(self, *args)
@@ -58,7 +58,7 @@ def every_step(n_steps: int) -> Iterator[list[float]]:
         return step
 
     with (
-        patch.object(Search, "train", timed),
+        patch.object(SampleSearch, "train", timed),
         patch.object(radii, "stalls", lambda *_: False),
         patch.object(rounds, "stalls", lambda *_: False),
         patch.object(sampling_method, "drop_others", lambda *_: None),
@@ -81,7 +81,7 @@ def error_of_step(store: Path, number: int, model: Any, data: Data) -> float:
 
 def chosen(errors: list[float], by_round: bool) -> tuple[int, int]:
     """Return where a search with these validation errors stops, and the step that it chooses."""
-    rule: tuple[Any, ...] = (1, rounds.LEAST_FALL) if by_round else (radii.PATIENCE,)
+    rule: tuple[Any, ...] = (1, rounds.LEAST_FALL) if by_round else (radii.RADIUS_PATIENCE,)
     ends = (i for i in range(len(errors)) if stalls(errors[: i + 1], *rule))
     stop = next(ends, len(errors) - 1)
     return stop, int(np.argmin(errors[: stop + 1]))

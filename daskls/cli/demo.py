@@ -15,7 +15,7 @@ from daskls.cli.tables import format_nbytes, format_number, format_share, print_
 
 __all__ = ["DemoResult", "DemoSet", "demo", "run_demo"]
 
-N_GRID = 4
+N_VALUES = 4
 MAX_TEST_ROWS = 200_000
 
 
@@ -62,7 +62,7 @@ def demo(
     where = cluster.Where(None, workers, 1, memory_limit)
     where.check()
     typer.echo(
-        f"{dataset.value}: {rows:,} rows to Zarr, cells of {cell_size}, a {N_GRID} x {N_GRID} "
+        f"{dataset.value}: {rows:,} rows to Zarr, cells of {cell_size}, a {N_VALUES} x {N_VALUES} "
         f"grid of C and gamma, 5 folds; {workers} workers of {memory_limit}."
     )
     result = run_demo(dataset, rows, cell_size, output, where, show=not quiet)
@@ -134,8 +134,8 @@ def demo_grid(dataset: DemoSet, n_rows: int, cell_size: int) -> dict[str, list[f
     m = 4 * cell_size / 5
     radius = SIDES[dataset] * (cell_size / n_rows / 2) ** 0.5
     return {
-        "C": np.geomspace(50 / m, 50, N_GRID).tolist(),
-        "gamma": (np.geomspace(0.25, 64, N_GRID) / radius**2).tolist(),
+        "C": np.geomspace(50 / m, 50, N_VALUES).tolist(),
+        "gamma": (np.geomspace(0.25, 64, N_VALUES) / radius**2).tolist(),
     }
 
 

@@ -29,7 +29,7 @@ class Kernel(StrEnum):
     POLY = "poly"
 
 
-class Search(StrEnum):
+class SearchMode(StrEnum):
     """Which combinations of C and gamma are trained."""
 
     REFINE = "refine"
@@ -109,8 +109,8 @@ def fit(
         bool, typer.Option("--fit-intercept", help="Give every local SVM an offset.")
     ] = False,
     search: Annotated[
-        Search, typer.Option(help="From coarse to fine, or all combinations on all folds.")
-    ] = Search.REFINE,
+        SearchMode, typer.Option(help="From coarse to fine, or all combinations on all folds.")
+    ] = SearchMode.REFINE,
     refit: Annotated[
         Refit, typer.Option(help="Answer with the mean of the fold models, or one of the cell.")
     ] = Refit.FOLDS,

@@ -9,7 +9,7 @@ import psutil
 
 __all__ = ["PeakMemory", "tree_nbytes"]
 
-INTERVAL_S = 0.2
+MEASURE_INTERVAL_S = 0.2
 
 
 def tree_nbytes() -> int:
@@ -49,7 +49,7 @@ class PeakMemory:
         return self
 
     def _sample(self) -> None:
-        while not self._stopped.wait(INTERVAL_S):
+        while not self._stopped.wait(MEASURE_INTERVAL_S):
             self.peak_nbytes = max(self.peak_nbytes, tree_nbytes())
             self.sampling_cpu_s = time.thread_time()
 

@@ -26,7 +26,7 @@ THETA = 0.6
 HALF_SIDE = 2.0
 NARROW_VARIANCE = 1 / 8
 N_NODES = 96
-N_RADII = 1537
+N_QUADRATURE_RADII = 1537
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _rest_radius_cdf(radius: float, k: int, axis: _Axis) -> Callable[[Floats], F
     """P(norm of k independent centered coordinates <= r) as a function of r in [0, radius]."""
     if k == 0:
         return np.ones_like
-    radii = np.linspace(0.0, radius, N_RADII)
+    radii = np.linspace(0.0, radius, N_QUADRATURE_RADII)
     low = ndtr(-np.minimum(radii, HALF_SIDE) / axis.sd)
     cdf: Floats = (1 - 2 * low) / axis.mass
     for _ in range(k - 1):

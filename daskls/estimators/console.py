@@ -18,7 +18,7 @@ from daskls.run.progress import Progress
 
 __all__ = ["progress_bars"]
 
-LABELS = {
+STAGE_LABELS = {
     "sample": "sampling blocks",
     "regroup": "regrouping blocks",
     "train": "training cells",
@@ -49,7 +49,7 @@ def progress_bars(
 
         def listen(progress: Progress) -> None:
             if progress.stage not in tasks:
-                label = LABELS.get(progress.stage, progress.stage)
+                label = STAGE_LABELS.get(progress.stage, progress.stage)
                 tasks[progress.stage] = bars.add_task(label, total=progress.total)
             # Without a count the bar pulses until the stage ends.
             total = progress.total if progress.done is not None else None

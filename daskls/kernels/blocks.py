@@ -13,11 +13,11 @@ differences is wrong by a share of at most (d + 2) u. Both are taken twice.
 import numpy as np
 
 from daskls.kernels._jit import exact_jit, inline_jit, jit
-from daskls.kernels.nearest import count_empty, insert, squared_distance
+from daskls.kernels.nearest import MARGIN, count_empty, insert, squared_distance
 
 __all__ = [
     "BLOCK_ROWS",
-    "STEP",
+    "FEATURE_STEP",
     "UNIT_ROUNDOFF",
     "fill_blocks",
     "nearest_regions",
@@ -32,13 +32,12 @@ BLOCK_ROWS = 64
 # Rows of which the widest feature is measured.
 SPREAD_ROWS = 64
 # Features are taken four at a time, so that sums are loaded and stored a fourth as often.
-STEP = 4
+FEATURE_STEP = 4
 UNIT_ROUNDOFF = 2.0**-24
 # Squared lengths in the leaf's units up to which no float32 overflows; beyond, all is looked at.
 FARTHEST = 1e34
 # What a square that is too small for float64 may have been: the least number above 0.
 LEAST_SQUARE = 5e-324
-MARGIN = 1e-9
 
 
 @exact_jit
@@ -182,11 +181,11 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
 def squares_to(rows, query, out):
     """Write the squared distances of a query to rows: (D, n), (D or more,) -> (n,), one dtype.
 
-    D is a multiple of `STEP`.
+    D is a multiple of `FEATURE_STEP`.
     """
     for r in range(out.shape[0]):
         out[r] = 0.0
-    for j in range(0, rows.shape[0], STEP):
+    for j in range(0, rows.shape[0], FEATURE_STEP):
         a, b, c, d = query[j], query[j + 1], query[j + 2], query[j + 3]
         for r in range(out.shape[0]):
             x = rows[j, r] - a
@@ -320,7 +319,7 @@ def _box_bound(query, low, high):
 @inline_jit
 def _ball_bounds(query, centers, r_min, r_max, squares, bounds):
     """Write squared distances to the centers, and to the rows between two spheres around each."""
-    whole = centers.shape[0] - centers.shape[0] % STEP
+    whole = centers.shape[0] - centers.shape[0] % FEATURE_STEP
     squares_to(centers[:whole], query, squares)
     for j in range(whole, centers.shape[0]):
         for r in range(squares.shape[0]):

@@ -9,7 +9,7 @@ from daskls.records import AnyArray
 
 __all__ = ["row_checksum"]
 
-TILE_ROWS = 4096
+CHECKSUM_TILE_ROWS = 4096
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -61,10 +61,10 @@ def row_checksum(rows: AnyArray, first_row: int) -> int:
     with np.errstate(over="ignore"):
         factors = np.arange(1, n_words + 1, dtype=np.uint64) * _GOLDEN
         factors = ((factors ^ (factors >> _SHIFT_1)) * _MIX_1) | np.uint64(1)
-    padded = np.zeros((min(TILE_ROWS, len(rows)), n_words * 8), np.uint8)
+    padded = np.zeros((min(CHECKSUM_TILE_ROWS, len(rows)), n_words * 8), np.uint8)
     total = 0
-    for start in range(0, len(rows), TILE_ROWS):
-        tile = np.ascontiguousarray(rows[start : start + TILE_ROWS])
+    for start in range(0, len(rows), CHECKSUM_TILE_ROWS):
+        tile = np.ascontiguousarray(rows[start : start + CHECKSUM_TILE_ROWS])
         padded[: len(tile), :width] = tile.view(np.uint8).reshape(len(tile), width)
         with np.errstate(over="ignore"):
             words = padded[: len(tile)].view(np.uint64)

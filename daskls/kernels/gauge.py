@@ -10,10 +10,10 @@ from daskls.records import Float64, Reals
 __all__ = ["Gauge", "find_gauge"]
 
 # Rows in float64 at once.
-BATCH_ROWS = 8192
+GAUGE_ROWS = 8192
 # Rows in units of the scale are rounded to multiples of this: what they are clustered by is then
 # the same to the last bit in any unit, and rows that are equally near to two centers stay so.
-STEP = 2.0**-20
+GAUGE_STEP = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +30,12 @@ class Gauge:
     scale: float
 
     def rows(self, X: Reals) -> Float64:
-        """Return rows without their unit, float64 (m, d), rounded to multiples of `STEP`."""
+        """Return rows without their unit, float64 (m, d), rounded to multiples of `GAUGE_STEP`."""
         unit = np.subtract(X, self.center, dtype=np.float64)
         unit /= self.scale
-        unit /= STEP
+        unit /= GAUGE_STEP
         np.rint(unit, out=unit)
-        unit *= STEP
+        unit *= GAUGE_STEP
         return unit
 
 
@@ -60,5 +60,5 @@ def find_gauge(X: Reals) -> Gauge:
 
 def _around(X: Reals, center: Float64) -> Iterator[Float64]:
     """Yield rows minus a center in float64, batch by batch."""
-    for start in range(0, len(X), BATCH_ROWS):
-        yield np.subtract(X[start : start + BATCH_ROWS], center, dtype=np.float64)
+    for start in range(0, len(X), GAUGE_ROWS):
+        yield np.subtract(X[start : start + GAUGE_ROWS], center, dtype=np.float64)

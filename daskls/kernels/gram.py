@@ -16,7 +16,7 @@ from daskls.kernels.exponential import LOWEST_EXPONENT
 from daskls.records import Float32, Float64, KernelSpec
 
 __all__ = [
-    "TILE_ROWS",
+    "GRAM_TILE_ROWS",
     "apply_kernel",
     "base_block",
     "base_matrix",
@@ -26,7 +26,7 @@ __all__ = [
 
 # Rows per GEMM. A product's bits depend on its shape, so every block has this many, zero-padded. A
 # multiple of 24, the width of OpenBLAS's AVX-512 kernel: of 256 rows the last four round otherwise.
-TILE_ROWS = 240
+GRAM_TILE_ROWS = 240
 # Columns per GEMM, so that its padded result stays small beside a model of many support rows.
 TILE_COLUMNS = 1 << 14
 # Side of the squares that are mirrored at once: both of them lie in the first cache.
@@ -64,7 +64,7 @@ def base_block(A: Float64, B: Float64, name: str) -> Float64:
 
 
 def product_tiles(
-    A: Float64, B: Float64, tile_rows: int = TILE_ROWS
+    A: Float64, B: Float64, tile_rows: int = GRAM_TILE_ROWS
 ) -> Iterator[tuple[slice, Float64]]:
     """Yield rows of A, and their inner products with all rows of B.
 
@@ -72,7 +72,7 @@ def product_tiles(
     ----------
     A : float64 array, shape (m, d), C-contiguous
     B : float64 array, shape (s, d), C-contiguous
-    tile_rows : int. Rows of each product; a multiple of 24, see `TILE_ROWS`.
+    tile_rows : int. Rows of each product; a multiple of 24, see `GRAM_TILE_ROWS`.
 
     Yields
     ------
@@ -124,8 +124,8 @@ def base_matrix(A: Float64, name: str) -> Float32:
     if name != "rbf":
         norms[:] = 0.0
     base = np.empty((m, m), dtype=np.float32)
-    for start in range(0, m, TILE_ROWS):
-        stop = min(start + TILE_ROWS, m)
+    for start in range(0, m, GRAM_TILE_ROWS):
+        stop = min(start + GRAM_TILE_ROWS, m)
         _write_panel(A[start:stop] @ A[start:].T, norms, factor, start, base)
     return base
 

@@ -25,7 +25,7 @@ __all__ = ["N_STATS", "solve_cell"]
 # What `solve_cell` says of each problem: the primal and the dual objective, slope and curvature of
 # the least value in the bias, the sum of all costs, steps, and rows with alpha > 0.
 N_STATS = 7
-MAX_STEPS = 500
+MAX_JOINT_STEPS = 500
 MAX_HALVINGS = 60
 # Below this share of what it started from, the slope along a line counts as 0.
 FLAT = 1e-3
@@ -322,7 +322,7 @@ def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats
         steps = 0
         while True:
             n_active, stepping, smoothing = _gap(M, own, y, c, z, delta, alpha, g, active)
-            if stepping + smoothing <= goal or steps == MAX_STEPS:
+            if stepping + smoothing <= goal or steps == MAX_JOINT_STEPS:
                 break
             if stepping <= 0.5 * smoothing:
                 shrink = 0.5 * goal / smoothing

@@ -14,6 +14,7 @@ from daskls.records import Float64, Int64, RowNumbers
 
 __all__ = [
     "EMPTY",
+    "MARGIN",
     "bound_distances",
     "count_empty",
     "insert",

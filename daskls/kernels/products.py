@@ -11,7 +11,7 @@ from daskls.kernels.steps import ZERO
 __all__ = ["gather_pairs", "multiply_rows", "write_rbf"]
 
 # Rows that are multiplied together.
-ROWS = 4
+ROWS_AT_ONCE = 4
 
 
 @inline_jit
@@ -57,8 +57,8 @@ def write_rbf(base, factor, last, sources, K, products):
     products : float32 array, shape (n, m). Overwritten.
     """
     m = K.shape[0]
-    for i in range(0, m, ROWS):
-        for row in range(i, min(i + ROWS, m)):
+    for i in range(0, m, ROWS_AT_ONCE):
+        for row in range(i, min(i + ROWS_AT_ONCE, m)):
             exp_row(base[row], factor, last, K[row])
         _multiply(K, i, sources, 0, products)
 
@@ -66,7 +66,7 @@ def write_rbf(base, factor, last, sources, K, products):
 @jit
 def multiply_rows(K, sources, products):
     """Write the products of rows of K, shape (h, m), with sources, shape (n, m): shape (n, h)."""
-    for i in range(0, K.shape[0], ROWS):
+    for i in range(0, K.shape[0], ROWS_AT_ONCE):
         _multiply(K, i, sources, 0, products)
 
 
@@ -91,8 +91,8 @@ def gather_pairs(K, rows, ptr, first, last, sources, blocks, block_ptr, products
         own = rows[lo : lo + m]
         begin = block_ptr[p]
         block = blocks[begin : begin + m * m].reshape((m, m))
-        for i in range(0, m, ROWS):
-            for t in range(i, min(i + ROWS, m)):
+        for i in range(0, m, ROWS_AT_ONCE):
+            for t in range(i, min(i + ROWS_AT_ONCE, m)):
                 source = K[own[t]]
                 row = block[t]
                 for j in range(m):

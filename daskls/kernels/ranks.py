@@ -7,8 +7,8 @@ from daskls.kernels._jit import exact_jit
 __all__ = ["pair_values", "ranked_values"]
 
 # Values are counted in so many bins of equal width; those of the wanted bins alone are sorted.
-N_BINS = 4096
-SMALLEST = 1e-300
+N_RANK_BINS = 4096
+LEAST_RANGE = 1e-300
 
 
 @exact_jit
@@ -59,15 +59,15 @@ def ranked_values(values, ranks):
     """
     largest = np.float64(values.max())
     # Smaller ones share a bin: their inverse overflows.
-    scale = (N_BINS - 1) / largest if largest > SMALLEST else 0.0
-    counts = np.zeros(N_BINS, np.int64)
+    scale = (N_RANK_BINS - 1) / largest if largest > LEAST_RANGE else 0.0
+    counts = np.zeros(N_RANK_BINS, np.int64)
     for value in values:
         # Never decreasing in the value, so that bins are in order.
         counts[int(value * scale)] += 1
     ranked = np.empty(ranks.shape[0], values.dtype)
     begin = 0
     k = 0
-    for b in range(N_BINS):
+    for b in range(N_RANK_BINS):
         end = begin + counts[b]
         if k < ranks.shape[0] and ranks[k] < end:
             own = np.empty(counts[b], values.dtype)

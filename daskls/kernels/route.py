@@ -13,12 +13,12 @@ from daskls.records import Float64, Int32, Reals
 __all__ = ["center_rows", "nearest_point", "padded_tiles", "project", "route"]
 
 # Rows centered at once: bounds the float64 copy of a block.
-TILE_ROWS = 4096
+CENTERED_ROWS = 4096
 # The bits of a GEMM depend on its shape: every one here has this many rows, a multiple of 24 as in
 # kernels/gram.py.
 GEMM_ROWS = 1008
 # What rows are read in place by; others are tiled, so that few types are compiled for.
-PLAIN = (np.dtype("<f4"), np.dtype("<f8"))
+PLAIN_DTYPES = (np.dtype("<f4"), np.dtype("<f8"))
 
 
 @exact_jit
@@ -125,13 +125,13 @@ def route(
     leaves = np.zeros(len(X), dtype=np.int32)
     if len(thresholds) == 0:
         return leaves
-    is_plain = X.dtype in PLAIN and X.flags.c_contiguous
+    is_plain = X.dtype in PLAIN_DTYPES and X.flags.c_contiguous
     if is_plain and (axes >= 0).all():
         _route_axes(X, center, axes, thresholds, children, leaves)
         return leaves
-    for start in range(0, len(X), TILE_ROWS):
-        tile = np.subtract(X[start : start + TILE_ROWS], center, dtype=np.float64, order="C")
-        own = leaves[start : start + TILE_ROWS]
+    for start in range(0, len(X), CENTERED_ROWS):
+        tile = np.subtract(X[start : start + CENTERED_ROWS], center, dtype=np.float64, order="C")
+        own = leaves[start : start + CENTERED_ROWS]
         _route_tile(tile, axes, directions, thresholds, children, own)
     return leaves
 

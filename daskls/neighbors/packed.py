@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from daskls.kernels.blocks import BLOCK_ROWS, STEP, fill_blocks, order_blocks
+from daskls.kernels.blocks import BLOCK_ROWS, FEATURE_STEP, fill_blocks, order_blocks
 from daskls.records import Float32, Float64, Int64, LeafRows, Reals
 
 __all__ = ["Packed", "packed"]
@@ -36,7 +36,7 @@ def pack_blocks(X: Reals) -> Packed:
     X : real array, shape (m, d), m >= 1
     """
     m, d = X.shape
-    n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, STEP)
+    n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, FEATURE_STEP)
     order = np.arange(m)
     order_blocks(X, order)
     center = X.mean(axis=0, dtype=np.float64)

@@ -10,6 +10,7 @@ from daskls.kernels.blocks import nearest_regions, offer_blocks, raise_bounds
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
 from daskls.neighbors.packed import packed
 from daskls.records import (
+    EPS,
     Float64,
     Int64,
     KernelSpec,
@@ -28,7 +29,6 @@ TILE_QUERIES = 512
 PRODUCT_ROWS = 1024
 # The metric of every kernel whose distance grows with the Euclidean one.
 EUCLIDEAN = KernelSpec("rbf")
-EPS = float(np.finfo(np.float64).eps)
 
 
 def metric_of(spec: SolverSpec) -> KernelSpec:

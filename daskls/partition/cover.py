@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.kernels.blocks import STEP, UNIT_ROUNDOFF, squares_to
+from daskls.kernels.blocks import FEATURE_STEP, UNIT_ROUNDOFF, squares_to
 from daskls.partition.shuffle import row_keys
 from daskls.records import Float64, Int32, Int64, Ints, Reals, RowNumbers
 from daskls.seeds import CENTER_ORDER
@@ -78,7 +78,7 @@ class _NearerRows:
         # Far from what overflows or vanishes in float32; of equal rows any unit will do.
         self.scale = 1.0 / extent if 1e-290 < extent < 1e290 else 0.0
         own = (rows - center) * self.scale
-        self.columns = np.zeros((-(-d // STEP) * STEP, m), np.float32)
+        self.columns = np.zeros((-(-d // FEATURE_STEP) * FEATURE_STEP, m), np.float32)
         self.columns[:d] = own.T
         self.slack = 4.0 * UNIT_ROUNDOFF * float(np.sqrt(np.einsum("ij,ij->i", own, own).max()))
         self.share = 1.0 + 2.0 * (d + 8) * UNIT_ROUNDOFF

@@ -14,7 +14,7 @@ from daskls.store.groups import Group
 
 __all__ = ["Forest", "grow_forest"]
 
-COUNTS = "n_nodes"
+TREE_SIZES = "n_nodes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +82,13 @@ class Forest(Space):
 
     def arrays(self) -> dict[str, AnyArray]:
         """As of `Partition`."""
-        return {"center": self.center, **tree_arrays(self.trees, COUNTS)}
+        return {"center": self.center, **tree_arrays(self.trees, TREE_SIZES)}
 
     @classmethod
     def read(cls, group: Group) -> Self:
         """As of `Partition`."""
         center = group.read("center", shape=(None,), kind="f")
-        return cls(read_trees(group, center, COUNTS))
+        return cls(read_trees(group, center, TREE_SIZES))
 
 
 def grow_forest(X: Reals, max_rows: int, center: Float64, n_partitions: int, seed: int) -> Forest:

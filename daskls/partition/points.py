@@ -10,7 +10,7 @@ from daskls.seeds import CLUSTERS
 __all__ = ["find_points"]
 
 # Rows of a batch of k-means.
-BATCH_ROWS = 8192
+KMEANS_BATCH_ROWS = 8192
 
 
 def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells:
@@ -33,7 +33,7 @@ def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells
 
     kmeans = MiniBatchKMeans(
         min(n_cells, len(X)),
-        batch_size=BATCH_ROWS,
+        batch_size=KMEANS_BATCH_ROWS,
         n_init=3,
         random_state=CLUSTERS.generator(seed),
     )

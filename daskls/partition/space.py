@@ -17,7 +17,7 @@ from daskls.store.guard import damaged
 __all__ = ["Refined", "Space"]
 
 # Of the trees in the leaves of a refined partition: their numbers of nodes.
-COUNTS = "branch_nodes"
+BRANCH_SIZES = "branch_nodes"
 
 
 class Space:
@@ -119,7 +119,7 @@ class Refined(Space):
 
     def arrays(self) -> dict[str, AnyArray]:
         """As of `Partition`: those of the first cut, and the trees."""
-        return {**self.base.arrays(), **tree_arrays(self.branches, COUNTS)}
+        return {**self.base.arrays(), **tree_arrays(self.branches, BRANCH_SIZES)}
 
     def attributes(self) -> dict[str, Any]:
         """As of `Partition`."""
@@ -132,7 +132,7 @@ class Refined(Space):
         if not isinstance(base, Space):
             raise damaged(group.where(), "what its trees cut is no partition of space")
         n_leaves: int = base.n_leaves
-        return cls(base, read_trees(group, base.center, COUNTS, n_leaves))
+        return cls(base, read_trees(group, base.center, BRANCH_SIZES, n_leaves))
 
 
 def refine(base: Partition, branches: Sequence[Tree]) -> Partition:

@@ -3,6 +3,7 @@
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, largest_block
 from daskls.plan.bundles import Extent, Resources, SamplePlan
+from daskls.records import MIB
 
 __all__ = [
     "check_block",
@@ -12,8 +13,6 @@ __all__ = [
     "mib",
     "usable_nbytes",
 ]
-
-MIB = 1 << 20
 
 
 def check_sample(

@@ -12,7 +12,7 @@ from daskls.records import Float64, Reals
 
 __all__ = ["CellDisplay"]
 
-LABELS = {
+COLUMN_LABELS = {
     "n_rows": "rows of a cell",
     "validation_error": "validation error",
     "seconds": "seconds to train",
@@ -20,7 +20,7 @@ LABELS = {
     "radius": "radius",
     "n_steps": "solver steps",
 }
-N_BINS = 30
+N_HISTOGRAM_BINS = 30
 
 
 @dataclass
@@ -82,7 +82,7 @@ class CellDisplay:
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
         self.bars_ = [
-            _draw_histogram(axes, values, LABELS.get(name, name))
+            _draw_histogram(axes, values, COLUMN_LABELS.get(name, name))
             for axes, (name, values) in zip(self.axes_, self.values.items(), strict=True)
         ]
         self.ax_.set_ylabel("cells")
@@ -107,8 +107,8 @@ def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
 def _find_bins(values: Reals) -> Float64 | int:
     """Return the bins of a histogram: whole numbers have whole ones, around them."""
     if values.dtype.kind != "i" or not len(values):
-        return min(N_BINS, max(len(values), 1))
+        return min(N_HISTOGRAM_BINS, max(len(values), 1))
     low, high = int(values.min()), int(values.max())
-    step = max(-(-(high - low + 1) // N_BINS), 1)
+    step = max(-(-(high - low + 1) // N_HISTOGRAM_BINS), 1)
     # numpy's stubs do not know that int64 and float are float64.
     return cast(Float64, np.arange(low, high + step + 1, step) - 0.5)

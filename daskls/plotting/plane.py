@@ -29,7 +29,7 @@ __all__ = [
 CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
 CLASS_COLORS = ("#1f5a99", "#c8501e", "#2e7d32", "#7b3f99", "#a67c00", "#4d4d4d")
 # The share of a range that is left free on either side.
-MARGIN = 0.03
+AXES_MARGIN = 0.03
 # Of the grid inside a circle, which ends on the circle exactly.
 N_RADII, N_ANGLES = 40, 120
 # What boundaries are drawn of: decision values of two classes, or the winners' numbers.
@@ -54,7 +54,7 @@ def label_colors(classes: Labels) -> list[tuple[str, str]]:
 
 def pad_limits(low: Float64, high: Float64) -> Float64:
     """Return the range of each axis from the least to the greatest values, with a margin."""
-    pad = MARGIN * (high - low) + 1e-9
+    pad = AXES_MARGIN * (high - low) + 1e-9
     return np.stack([low - pad, high + pad], axis=1)
 
 

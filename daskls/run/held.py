@@ -16,7 +16,7 @@ import psutil
 
 from daskls.store.caches import drop_caches
 
-__all__ = ["BASELINE_NBYTES", "Held", "available_nbytes", "give_back", "report_held"]
+__all__ = ["BASELINE_NBYTES", "HeldMemory", "available_nbytes", "give_back", "report_held"]
 
 # What a process holds when its first tasks have loaded all that they need, measured.
 BASELINE_NBYTES = 200 << 20
@@ -28,7 +28,7 @@ _at_rest = BASELINE_NBYTES
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldMemory:
     """A worker's answer: its process, what that holds, what its machine has left, what it loaded.
 
     Workers that are threads of one process share it, and what it holds.
@@ -40,7 +40,7 @@ class Held:
     has_svc: bool
 
 
-def report_held(dask_worker: Any = None) -> Held:
+def report_held(dask_worker: Any = None) -> HeldMemory:
     """Return what this process of a worker holds, once it has let go of what it can.
 
     What its tasks hold at this moment they give back: with some running, it is what the process
@@ -54,7 +54,7 @@ def report_held(dask_worker: Any = None) -> Held:
     else:
         _at_rest = nbytes
     process = socket.gethostname(), os.getpid()
-    return Held(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
+    return HeldMemory(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
 
 
 def give_back() -> None:

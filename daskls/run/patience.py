@@ -23,24 +23,24 @@ __all__ = [
 ]
 
 # How long a cluster may do nothing: what a person waits before looking into it.
-PATIENCE = "60s"
+DEFAULT_PATIENCE = "60s"
 # Seconds without a result after which the scheduler is asked how its workers are, and again.
-LOOK_S = 1.0
+SCHEDULER_LOOK_S = 1.0
 # Seconds that it has for its answer.
-ANSWER_S = 10.0
+SCHEDULER_ANSWER_S = 10.0
 # Seconds that workers have to do what they are told.
 TOLD_S = 5.0
-KEPT = "Finished tasks are kept: call it again, with the same store= if it is a fit."
+CALL_AGAIN = "Finished tasks are kept: call it again, with the same store= if it is a fit."
 
 
 def patience_s() -> float:
     """Return how many seconds a cluster may do nothing: Dask's setting ``daskls.patience``."""
-    return float(parse_timedelta(dask.config.get("daskls.patience", PATIENCE), default="s"))
+    return float(parse_timedelta(dask.config.get("daskls.patience", DEFAULT_PATIENCE), default="s"))
 
 
 def cluster_error(what: str) -> ClusterError:
     """Return the error that says what ended the work from outside, and what to do."""
-    return ClusterError(f"{what.rstrip('. ')}. {KEPT}")
+    return ClusterError(f"{what.rstrip('. ')}. {CALL_AGAIN}")
 
 
 def is_loss(error: BaseException) -> bool:
@@ -102,7 +102,7 @@ class Patience:
         if self.client.status in ("closing", "closed"):
             raise cluster_error("The cluster was closed, or its scheduler was lost")
         now = time.monotonic()
-        if now - self._looked < min(LOOK_S, self.limit_s / 4):
+        if now - self._looked < min(SCHEDULER_LOOK_S, self.limit_s / 4):
             return
         if self._works():
             self._moved = time.monotonic()
@@ -115,7 +115,7 @@ class Patience:
 
     def _works(self) -> bool:
         """Whether some worker was heard from since the last look and processes a task."""
-        found = ask_scheduler(self.client, min(ANSWER_S, self.limit_s / 2))
+        found = ask_scheduler(self.client, min(SCHEDULER_ANSWER_S, self.limit_s / 2))
         if found is None:
             return False
         workers, processing = found
@@ -132,7 +132,7 @@ class Patience:
         return False
 
 
-def ask_scheduler(client: Any, timeout_s: float = ANSWER_S) -> Any:
+def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> Any:
     """Return what `look` finds; None without an answer."""
     try:
         return client.sync(look, client, callback_timeout=timeout_s)

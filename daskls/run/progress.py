@@ -10,7 +10,7 @@ from daskls.errors import StoreError
 
 __all__ = ["Progress", "StageClock", "watch"]
 
-INTERVAL_S = 0.25
+PROGRESS_INTERVAL_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def watch(
     stopped = threading.Event()
 
     def poll() -> None:
-        while not stopped.wait(INTERVAL_S):
+        while not stopped.wait(PROGRESS_INTERVAL_S):
             # Of a store that is gone nothing can be counted; the work itself says so.
             with suppress(OSError, StoreError):
                 report(Progress(stage, count() if count else None, total))

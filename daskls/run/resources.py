@@ -8,8 +8,9 @@ from dask.system import CPU_COUNT
 
 from daskls.errors import MemoryPlanError
 from daskls.plan import Resources
+from daskls.records import MIB
 from daskls.run.client import current_client
-from daskls.run.held import BASELINE_NBYTES, Held, available_nbytes, report_held
+from daskls.run.held import BASELINE_NBYTES, HeldMemory, available_nbytes, report_held
 from daskls.run.workers import ask_workers, wait_for_worker
 
 __all__ = ["check_limit", "find_resources", "find_slots", "free_nbytes"]
@@ -18,14 +19,13 @@ __all__ = ["check_limit", "find_resources", "find_slots", "free_nbytes"]
 USABLE = 0.8
 # Without a limit, leave the machine this share for everything else.
 LOCAL_SHARE = 0.6
-MIB = 1 << 20
 
 
 @dataclass(eq=False)
 class Process:
     """A process of workers: their addresses, slots, and the smallest of their limits."""
 
-    held: Held
+    held: HeldMemory
     workers: list[str] = field(default_factory=list)
     n_slots: int = 0
     limit: float = float("inf")
@@ -73,7 +73,7 @@ def find_resources(client: Any = None) -> Resources:
     )
 
 
-def _group(answers: dict[str, Held], workers: dict[str, Any]) -> list[Process]:
+def _group(answers: dict[str, HeldMemory], workers: dict[str, Any]) -> list[Process]:
     """Return the processes of workers that answered."""
     processes: dict[tuple[str, int], Process] = {}
     # In the scheduler's order, for a sentence that is the same each time.

@@ -29,7 +29,7 @@ from daskls.run.labels import check_label_kind
 from daskls.run.values import check_unmasked
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
 from daskls.store.artifacts import open_store
-from daskls.targets import DTYPES, TargetKind
+from daskls.targets import TARGET_DTYPES, TargetKind
 
 __all__ = [
     "BlockRows",
@@ -263,7 +263,7 @@ def open_rows(
         check_label_kind(y.dtype)
         if kind == "classes":
             classes, y = np.unique(y, return_inverse=True)
-            y = y.astype(DTYPES[kind])
+            y = y.astype(TARGET_DTYPES[kind])
     with _scratch(scratch):
         whole = open_whole(_to_disk(X, scratch / "X"), "X", BLOCK_NBYTES)
         blocks = cut_large(whole, BLOCK_NBYTES)

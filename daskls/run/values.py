@@ -10,8 +10,8 @@ from daskls.records import Reals
 __all__ = ["check_unmasked", "first_bad_value", "value_error"]
 
 # Squared distances of larger values would overflow float32.
-LARGEST = 1e18
-TILE_ROWS = 4096
+LARGEST_FEATURE = 1e18
+CHECKED_ROWS = 4096
 
 
 def first_bad_value(X: Reals) -> tuple[int, float] | None:
@@ -25,10 +25,10 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
     if X.dtype.kind != "f":
         return None
     # The kind says that they are floats; no type follows from it.
-    limit = min(LARGEST, float(np.finfo(X.dtype).max))  # type: ignore[type-var]
+    limit = min(LARGEST_FEATURE, float(np.finfo(X.dtype).max))  # type: ignore[type-var]
     # Tile by tile: a temporary of X's size would double the memory of the task.
-    for start in range(0, len(X), TILE_ROWS):
-        tile = X[start : start + TILE_ROWS]
+    for start in range(0, len(X), CHECKED_ROWS):
+        tile = X[start : start + CHECKED_ROWS]
         # NaN compares as false, so it is found too; float16 holds no value that large but infinity.
         bad = ~(np.isfinite(tile) & (np.abs(tile) <= limit))
         if bad.any():
@@ -56,6 +56,6 @@ def value_error(row: int, value: float, name: str = "X") -> DataError:
     what = "NaN" if value != value else "infinity" if np.isinf(value) else f"{value:g}"
     return DataError(
         f"Input {name} contains {what}, first in row {row}; values must be finite and at most "
-        f"{LARGEST:g} in size (no NaN, no inf). Impute or remove the rows, for example with "
-        "scikit-learn's SimpleImputer."
+        f"{LARGEST_FEATURE:g} in size (no NaN, no inf). Impute or remove the rows, for example "
+        "with scikit-learn's SimpleImputer."
     )

@@ -12,9 +12,9 @@ from daskls.run.patience import Patience, ask_scheduler, losses_told, patience_s
 __all__ = ["ask_workers", "find_running", "wait_for_worker"]
 
 # Seconds that a worker has for its answer: its first one waits for its imports.
-ANSWER_S = 30.0
+WORKER_ANSWER_S = 30.0
 # Seconds between two looks for a worker.
-LOOK_S = 0.2
+WORKER_LOOK_S = 0.2
 
 
 def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
@@ -31,7 +31,7 @@ def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
         with losses_told(client):
             wanted = wanted or client.submit(int, pure=False)
         patience.check()
-        time.sleep(LOOK_S)
+        time.sleep(WORKER_LOOK_S)
     return running
 
 
@@ -89,7 +89,7 @@ async def _ask_all(
     async def ask(address: str) -> Any:
         asked = client.run(question, *args, workers=[address], on_error="return", asynchronous=True)
         try:
-            found = await asyncio.wait_for(asked, min(ANSWER_S, patience_s()))
+            found = await asyncio.wait_for(asked, min(WORKER_ANSWER_S, patience_s()))
         except (OSError, TimeoutError) as error:
             return error
         return found[address]

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from daskls.records import CellReport, Float64, LocalModel, Reals, SolverSpec, Targets
+from daskls.records import F4, CellReport, Float64, LocalModel, Reals, SolverSpec, Targets
 from daskls.targets import TargetKind
 
 __all__ = ["ROW_TEMPORARIES", "CellRows", "LocalSolver", "Sizes"]
 
-F4 = 4
 # Small vectors of one value a row, of all the functions that are active at the peak.
 ROW_TEMPORARIES = 128
 

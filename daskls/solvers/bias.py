@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 __all__ = ["BiasSearch", "Evaluation"]
 
-MAX_ROUNDS = 60
+MAX_BIAS_ROUNDS = 60
 # Rounds near one bias in which the gap must fall by a tenth.
-PATIENCE = 6
+BIAS_PATIENCE = 6
 NARROW = 1e-3
 # While no bracket is known, a step is so many times the last one, at least and at most.
 MIN_GROWTH, MAX_GROWTH = 2.0, 8.0
@@ -52,7 +52,7 @@ class BiasSearch:
 
     tol: float
     bias: float = 0.0
-    max_rounds: int = MAX_ROUNDS
+    max_rounds: int = MAX_BIAS_ROUNDS
     below: Evaluation | None = None
     above: Evaluation | None = None
     history: list[Evaluation] = field(default_factory=list)
@@ -83,14 +83,14 @@ class BiasSearch:
     @property
     def _is_stuck(self) -> bool:
         """Whether the gap no longer falls: rounding leaves nothing to gain."""
-        if len(self.gaps) <= PATIENCE:
+        if len(self.gaps) <= BIAS_PATIENCE:
             return False
         # A slope of 0 gives no direction: the same bias again.
-        stays = len({e.bias for e in self.history[-PATIENCE:]}) == 1
+        stays = len({e.bias for e in self.history[-BIAS_PATIENCE:]}) == 1
         if self.below is not None and self.above is not None:
             width = self.above.bias - self.below.bias
             stays = stays or width < NARROW * (1 + abs(self.best.bias))
-        return stays and self.gaps[-1] > 0.9 * self.gaps[-1 - PATIENCE]
+        return stays and self.gaps[-1] > 0.9 * self.gaps[-1 - BIAS_PATIENCE]
 
     def _lower_bound(self) -> float:
         """Return a value that the function nowhere falls below."""

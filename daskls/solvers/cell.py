@@ -16,9 +16,9 @@ from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.data import CellData, Choice, Counts
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import Grid, resolve_grid
-from daskls.solvers.pairs import Pairs, pairs_nbytes
+from daskls.solvers.pairs import ClassPairs, pairs_nbytes
 from daskls.solvers.rows import LocalRows, rows_nbytes
-from daskls.solvers.search import Search, search_nbytes
+from daskls.solvers.search import GridSearch, search_nbytes
 from daskls.solvers.width import Width, write_kernel
 
 __all__ = ["CellSolver"]
@@ -92,15 +92,15 @@ class CellSolver(LocalSolver):
             choice = self.refit(cell, choice, spec, grid)
         return own.model(choice, order, cell, report)
 
-    def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> Search:
+    def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
         """Return the search of a cell's grid, not yet run."""
-        return Search(cell, spec, grid, self.width)
+        return GridSearch(cell, spec, grid, self.width)
 
     def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
         """Replace the mean of the fold models by one model of all rows, at the same lambda."""
         K = np.empty_like(cell.base)
         write_kernel(cell.base, choice.kernel, K)
-        pairs = Pairs.of(cell, 0)
+        pairs = ClassPairs.of(cell, 0)
         cost = choice.C * grid.refit_scale
         starts = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)
         betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()

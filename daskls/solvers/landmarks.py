@@ -8,7 +8,7 @@ from daskls.records import Float64, Reals
 __all__ = ["draw_landmarks", "find_components"]
 
 # Rows of a batch of the principal component analysis.
-BATCH_ROWS = 8192
+PCA_BATCH_ROWS = 8192
 
 
 def draw_landmarks(X: Reals, gauge: Gauge, n_landmarks: int, seed: tuple[int, ...]) -> Float64:
@@ -34,7 +34,7 @@ def find_components(X: Reals, gauge: Gauge, n_landmarks: int) -> tuple[Float64, 
     # Here, so that a process which only predicts never loads it.
     from sklearn.decomposition import IncrementalPCA
 
-    batch_rows = max(BATCH_ROWS, n_landmarks)
+    batch_rows = max(PCA_BATCH_ROWS, n_landmarks)
     # The last batch must have as many rows as there are components: it takes in a short one.
     n_batches = max(len(X) // batch_rows, 1)
     pca = IncrementalPCA(n_landmarks)

@@ -14,7 +14,7 @@ from daskls.records import Float32, Floats, Int64
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import CellData
 
-__all__ = ["BLOCKS_SHARE", "Pairs", "pairs_nbytes"]
+__all__ = ["BLOCKS_SHARE", "ClassPairs", "pairs_nbytes"]
 
 # The gathered matrices of pairs hold so many values, in units of the cell's own matrix, unless a
 # single one holds more. All pairs of classes of equal size need two together.
@@ -24,7 +24,7 @@ PAIR_ROW_NBYTES = 2 * 8 + 2 * 4
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class ClassPairs:
     """All pairs (a, b) of the classes of a cell, in scikit-learn's order.
 
     Attributes
@@ -47,7 +47,7 @@ class Pairs:
     at: Int64
 
     @classmethod
-    def of(cls, cell: CellData, n_folds: int) -> "Pairs":
+    def of(cls, cell: CellData, n_folds: int) -> "ClassPairs":
         """Lay out the pairs of a cell."""
         rows, signs, fold_ptr, at = [], [], [], []
         for a, b, own, own_signs in cell.pairs():

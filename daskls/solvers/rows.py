@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskls.kernels.frame import framed
-from daskls.kernels.gram import TILE_ROWS, base_matrix, squared_norms
+from daskls.kernels.gram import GRAM_TILE_ROWS, base_matrix, squared_norms
 from daskls.records import (
+    F4,
+    F8,
     CellReport,
     Float32,
     Float64,
@@ -25,8 +27,6 @@ from daskls.solvers.data import CellData, Choice
 from daskls.solvers.grid import Grid
 
 __all__ = ["LocalRows", "rows_nbytes"]
-
-F4, F8 = 4, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,5 +191,5 @@ def rows_nbytes(sizes: Sizes, n_rows: int) -> int:
     """Return the bytes of `LocalRows` and their `data`: copies, and what kernels are made of."""
     m, d = n_rows, sizes.n_features
     copies = m * d * (3 * F8 + 2 * F4) + m * ROW_TEMPORARIES
-    panel = TILE_ROWS * (2 * m + d) * F8
+    panel = GRAM_TILE_ROWS * (2 * m + d) * F8
     return copies + panel + m * m * F4

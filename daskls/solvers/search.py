@@ -11,19 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.records import Float32, Float64, Mask, SolverSpec
+from daskls.records import F4, F8, Float32, Float64, Mask, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import CellData, Choice, kernel_of
 from daskls.solvers.doubt import is_beaten
 from daskls.solvers.grid import Grid
-from daskls.solvers.pairs import Pairs
+from daskls.solvers.pairs import ClassPairs
 from daskls.solvers.places import NO_PASS, Place, near_places, places_of
 from daskls.solvers.sums import total
 from daskls.solvers.width import Line, Seeds, Width
 
-__all__ = ["Search", "search_nbytes"]
-
-F4, F8 = 4, 8
+__all__ = ["GridSearch", "search_nbytes"]
 
 # The coarse pass solves to so many times the tolerance: errors hardly change by it.
 LOOSE = 10.0
@@ -51,7 +49,7 @@ class Trained:
         return self.error, self.gamma, self.cost
 
 
-class Search:
+class GridSearch:
     """The state of one cell's grid search.
 
     Parameters
@@ -68,7 +66,7 @@ class Search:
         # A fold without rows is trained by nobody.
         self.folds = [f for f in range(spec.cv) if self.fold_ptr[f] < self.fold_ptr[f + 1]]
         self.weights = cell.weights.astype(np.float64)
-        self.pairs = Pairs.of(cell, spec.cv)
+        self.pairs = ClassPairs.of(cell, spec.cv)
         self.width = width(self.pairs, spec, self.folds)
         self.best: Trained | None = None
         self.seeds = Seeds(np.zeros((len(self.folds), len(self.pairs.rows)), np.float32), 0.0)

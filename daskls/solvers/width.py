@@ -8,14 +8,12 @@ import numpy as np
 from daskls.kernels.exponential import exp_terms
 from daskls.kernels.gram import apply_kernel
 from daskls.kernels.products import write_rbf
-from daskls.records import Float32, Float64, KernelSpec, SolverSpec
+from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of
-from daskls.solvers.pairs import Pairs
+from daskls.solvers.pairs import ClassPairs
 
 __all__ = ["Line", "Seeds", "Width", "write_kernel"]
-
-F4 = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class Width(ABC):
 
     Parameters
     ----------
-    pairs : Pairs
+    pairs : ClassPairs
     spec : SolverSpec
     folds : list of int. The folds that hold rows.
 
@@ -54,7 +52,7 @@ class Width(ABC):
     counts : Counts. Of all solves.
     """
 
-    def __init__(self, pairs: Pairs, spec: SolverSpec, folds: list[int]) -> None:
+    def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
         self.pairs, self.spec, self.folds = pairs, spec, folds
         self.counts = Counts()
         self.K = np.empty_like(pairs.cell.base)

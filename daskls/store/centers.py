@@ -12,8 +12,8 @@ from daskls.store.layout import Root
 
 __all__ = ["Centers", "read_centers", "write_centers"]
 
-GROUP = "centers"
-CHUNK_ROWS = 1 << 16
+CENTERS_GROUP = "centers"
+CENTER_CHUNK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def write_centers(
     number[order] = np.arange(len(taken))
     arrays: dict[str, Ints] = {"places": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
-    root.write_group(GROUP, arrays, counts, CHUNK_ROWS)
+    root.write_group(CENTERS_GROUP, arrays, counts, CENTER_CHUNK_ROWS)
     written = read_centers(root)
     assert written is not None
     return written
@@ -72,7 +72,7 @@ def read_centers(root: Root) -> Centers | None:
     ------
     DamageError
     """
-    group = root.find_group(GROUP)
+    group = root.find_group(CENTERS_GROUP)
     if group is None:
         return None
     with malformed_is_damage(group.where()):

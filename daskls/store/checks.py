@@ -12,7 +12,7 @@ import numpy as np
 from daskls.records import CellReport, Int64, Ints, SolverSpec, Table
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
-from daskls.targets import DTYPES
+from daskls.targets import TARGET_DTYPES
 
 __all__ = [
     "check_classes",
@@ -49,7 +49,7 @@ def check_root(group: Group) -> None:
             _expect(type(meta[name]) is int and meta[name] > 0, name)
         spec_from_json(meta["spec"])
         kind = meta.get("target", "classes")
-        _expect(kind in DTYPES, "target")
+        _expect(kind in TARGET_DTYPES, "target")
         check_classes(meta["classes"])
         _expect((len(meta["classes"]["values"]) > 0) == (kind == "classes"), "classes")
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
 
-__all__ = ["CONTENTS", "Held", "find_held", "stores_page"]
+__all__ = ["CONTENTS", "StoredItem", "find_held", "stores_page"]
 
 FINISH, NEVER = "the model is finished", "never"
 ROOT = "the first task of a fit"
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredItem:
     """One array, or one file, that a store holds.
 
     Attributes
@@ -42,9 +42,9 @@ class Held:
         return len(self.dims.split(", ")) if self.dims else 0
 
 
-def _of(place: str, by: str, dropped: str, *arrays: tuple[str, str, str]) -> tuple[Held, ...]:
+def _of(place: str, by: str, dropped: str, *arrays: tuple[str, str, str]) -> tuple[StoredItem, ...]:
     """Return the arrays of one place: each is (name, dtype, dimensions)."""
-    return tuple(Held(place, *array, by, dropped) for array in arrays)
+    return tuple(StoredItem(place, *array, by, dropped) for array in arrays)
 
 
 TREES = (
@@ -55,14 +55,14 @@ TREES = (
     ("children", "int32", "nodes, 2"),
 )
 POINTS = (("points", "float64", "cells, d"),)
-ROWS = (
+ROWS_HELD = (
     ("X", "X", "n, d"),
     ("codes", "int32", "n"),
     ("weights", "float64", "n"),
     ("numbers", "int64", "n"),
 )
 PLACED = (("numbers", "int64", "n"), ("places", "int64", "n"))
-COUNTS = (
+COUNTS_HELD = (
     ("leaf_rows", "int64", "leaves"),
     ("n_cells", "int64", "leaves"),
     ("cell_rows", "int64", "cells"),
@@ -70,8 +70,8 @@ COUNTS = (
     ("leaves", "float64", "leaves, 3 d + 2"),
 )
 SAMPLING, STATES = "methods/sampling", "joint/*/*.states"
-CONTENTS: tuple[Held, ...] = (
-    Held("", "zarr.json", "JSON", "", "run/identity.py; `complete` by the last task"),
+CONTENTS: tuple[StoredItem, ...] = (
+    StoredItem("", "zarr.json", "JSON", "", "run/identity.py; `complete` by the last task"),
     *_of("partition", "run/begin.py", NEVER, *TREES, *POINTS),
     *_of("index", "store/reader.py, last", NEVER, ("bundles", "int64", "bundles, 2")),
     *_of("index", "store/reader.py, last", NEVER, ("first_cell", "int64", "bundles + 1")),
@@ -95,22 +95,22 @@ CONTENTS: tuple[Held, ...] = (
     ),
     *_of("bundles/*", "methods/cells", NEVER, ("branch_nodes", "int64", "leaves"), *TREES[2:]),
     *_of("bundles/*", "methods/neighborhoods", NEVER, ("leaf", "int64", "cells")),
-    *_of("rows/*", "run/gather.py", "no answer needs rows: " + FINISH, *ROWS, *COUNTS),
-    *_of("leaves", "run/gather.py", "with rows/", *COUNTS, ("bundles", "int64", "bundles, 2")),
+    *_of("rows/*", "run/gather.py", "no answer needs rows: " + FINISH, *ROWS_HELD, *COUNTS_HELD),
+    *_of("leaves", "run/gather.py", "with rows/", *COUNTS_HELD, ("bundles", "int64", "bundles, 2")),
     *_of("centers", "methods/neighborhoods", NEVER, ("places", "int64", "cells")),
     *_of("centers", "methods/neighborhoods", NEVER, ("owner", "int32", "n")),
     *_of("landmarks", "methods/landmarks", NEVER, ("rows", "float64", "l, d")),
-    *_of("sampling/initial/*", SAMPLING, FINISH, *ROWS, *PLACED[1:]),
+    *_of("sampling/initial/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
     *_of("sampling/samples/*", SAMPLING, FINISH, *PLACED),
     *_of(
-        *("sampling/drawn/*", SAMPLING, FINISH, *ROWS, *PLACED[1:]),
+        *("sampling/drawn/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
         ("order", "int64", "n"),
         ("further_numbers", "int64", "n"),
         ("further_order", "int64", "n"),
         ("further_places", "int64", "n"),
     ),
-    *_of("sampling/support/*", SAMPLING, FINISH, *ROWS, *PLACED[1:]),
-    *_of("sampling/kept/*", SAMPLING, FINISH, *ROWS, *PLACED[1:]),
+    *_of("sampling/support/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
+    *_of("sampling/kept/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
     *_of("sampling/balls*/*", SAMPLING, FINISH, *PLACED),
     *_of("sampling/nearest*/*", SAMPLING, FINISH, *PLACED),
     *_of("sampling/radii/*", SAMPLING, FINISH, ("radii", "float64", "radii")),
@@ -125,7 +125,7 @@ CONTENTS: tuple[Held, ...] = (
         ("stats", "float64", "cells, p, statistics"),
         ("attempt", "int64", ""),
     ),
-    Held("exchange-*", "block-*.rows", "any", "rows by leaf", "store/exchange.py", FINISH),
+    StoredItem("exchange-*", "block-*.rows", "any", "rows by leaf", "store/exchange.py", FINISH),
     *_of(
         *("exchange-*/block-*.marker", "store/exchange.py: the marker", FINISH),
         ("offsets", "int64", "leaves + 1"),
@@ -133,10 +133,10 @@ CONTENTS: tuple[Held, ...] = (
         ("checksum", "uint64", ""),
         ("attempt", "int64", ""),
     ),
-    Held("exchange-*", "manifest", "records", "leaves + 1, b", "store/exchange.py", FINISH),
-    Held("input-*", "*", "any", "as given", "run/rows.py, through Zarr", "the fit ends"),
-    Held("", ".probe-*", "nothing", "", "run/probe.py", "the fit ends"),
-    Held("", ".owner", "JSON", "", "store/lock.py", "the fit ends"),
+    StoredItem("exchange-*", "manifest", "records", "leaves + 1, b", "store/exchange.py", FINISH),
+    StoredItem("input-*", "*", "any", "as given", "run/rows.py, through Zarr", "the fit ends"),
+    StoredItem("", ".probe-*", "nothing", "", "run/probe.py", "the fit ends"),
+    StoredItem("", ".owner", "JSON", "", "store/lock.py", "the fit ends"),
 )
 
 ABOUT = """# What a store holds
@@ -160,7 +160,7 @@ the report.
 """
 
 
-def find_held(place: str, name: str) -> list[Held]:
+def find_held(place: str, name: str) -> list[StoredItem]:
     """Return what the table says of an array at a key; more than one where methods share it."""
     return [h for h in CONTENTS if fnmatchcase(place, h.place) and fnmatchcase(name, h.name)]
 
@@ -172,7 +172,7 @@ def stores_page() -> str:
     )
 
 
-def _section(place: str, held: Iterable[Held]) -> str:
+def _section(place: str, held: Iterable[StoredItem]) -> str:
     lines = [f"| `{h.name}` | {h.dtype} | {h.dims} | {h.by} | {h.dropped} |" for h in held]
     head = "| name | dtype | dimensions | written by | dropped when |\n|---|---|---|---|---|\n"
     return f"\n## `{place or '.'}`\n\n{head}" + "\n".join(lines) + "\n"

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from daskls.errors import DataError, StoreError
 from daskls.records import AnyArray
 from daskls.store.dataset_checks import (
-    FORMAT,
-    KIND,
+    DATASET_FORMAT,
+    DATASET_KIND,
     UNFINISHED,
     cast,
     check_arrays,
@@ -198,8 +198,8 @@ class DatasetWriter:
         self.chunk_rows = chunk_rows or default_chunk_rows(n_features, self._dtype)
         self._n_classes = None if classes is None else len(classes)
         self._attributes = {
-            "daskls_format": FORMAT,
-            "kind": KIND,
+            "daskls_format": DATASET_FORMAT,
+            "kind": DATASET_KIND,
             "classes": _plain_list(classes),
             "feature_names": None if feature_names is None else [str(f) for f in feature_names],
             "source": source,
@@ -223,7 +223,7 @@ class DatasetWriter:
             self.path,
             mode="w-",
             zarr_format=3,
-            attributes={"daskls_format": FORMAT, "kind": UNFINISHED},
+            attributes={"daskls_format": DATASET_FORMAT, "kind": UNFINISHED},
         )
         self._X = self._group.create_array(
             "X",
@@ -363,13 +363,13 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
     if not os.path.lexists(where):
         return
     kind = _kind_on_disk(Path(where))
-    if kind not in (KIND, UNFINISHED):
+    if kind not in (DATASET_KIND, UNFINISHED):
         raise StoreError(
             f"{where!r} exists and is not a daskls data set, so it is not replaced; "
             "choose another path or remove it yourself."
         )
     if not overwrite:
-        what = "a data set" if kind == KIND else "an incomplete data set"
+        what = "a data set" if kind == DATASET_KIND else "an incomplete data set"
         raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
 
 

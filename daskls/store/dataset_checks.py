@@ -9,8 +9,8 @@ from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import AnyArray
 
 __all__ = [
-    "FORMAT",
-    "KIND",
+    "DATASET_FORMAT",
+    "DATASET_KIND",
     "UNFINISHED",
     "cast",
     "check_arrays",
@@ -20,8 +20,8 @@ __all__ = [
     "read_names",
 ]
 
-FORMAT = 1
-KIND = "dataset"
+DATASET_FORMAT = 1
+DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
 
 
@@ -31,13 +31,14 @@ def check_attributes(where: str, attributes: dict[str, Any]) -> None:
         # Somebody else's, whose arrays have to say what it is.
         return
     kind, version = attributes.get("kind"), attributes["daskls_format"]
-    if kind not in (KIND, UNFINISHED):
+    if kind not in (DATASET_KIND, UNFINISHED):
         raise StoreError(
-            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, wanted {KIND!r})."
+            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, "
+            f"wanted {DATASET_KIND!r})."
         )
-    if not isinstance(version, int) or version > FORMAT:
+    if not isinstance(version, int) or version > DATASET_FORMAT:
         raise StoreError(
-            f"{where!r} has data set format {version!r}; this daskls reads up to {FORMAT}. "
+            f"{where!r} has data set format {version!r}; this daskls reads up to {DATASET_FORMAT}. "
             "Upgrade daskls."
         )
     if kind == UNFINISHED:

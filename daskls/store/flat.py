@@ -36,7 +36,7 @@ SEPARATOR, OLD_SEPARATOR = ".", "/"
 # Arrays that are packed into one are kept while their group is open.
 MAX_PACKED_NBYTES = 64 << 10
 ALIGNMENT = 8
-DTYPES = frozenset(
+PACKED_DTYPES = frozenset(
     np.dtype(name).str for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 )
 
@@ -71,7 +71,7 @@ class ArraySpec:
         separator = values.get("separator", OLD_SEPARATOR)
         spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]), separator)
         numbers = (*spec.shape, spec.chunk_rows, *spec.sums)
-        if dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
+        if dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
             raise ValueError("an array of a dtype, a shape or sums that none has")
         if separator not in (SEPARATOR, OLD_SEPARATOR):
             raise ValueError(f"an array whose chunks are named with {separator!r}")
@@ -134,7 +134,7 @@ class Place:
         """
         place = cls(values["dtype"], tuple(values["shape"]), values["at"])
         numbers = (*place.shape, place.at)
-        if place.dtype not in DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
+        if place.dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
             raise ValueError("an array of a dtype, a shape or a place that none has")
         if not place.shape or place.at % ALIGNMENT or place.at + place.nbytes > n_packed:
             raise ValueError(f"an array at byte {place.at} of {n_packed}")

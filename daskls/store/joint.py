@@ -32,7 +32,7 @@ __all__ = [
     "write_states",
 ]
 
-GROUP = "landmarks"
+LANDMARKS_GROUP = "landmarks"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def drop_phase(root: Location, phase: str) -> None:
 
 def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None:
     """Write the landmarks, and gamma where the projection has one."""
-    root.write_group(GROUP, {"rows": landmarks}, {"gamma": gamma})
+    root.write_group(LANDMARKS_GROUP, {"rows": landmarks}, {"gamma": gamma})
 
 
 def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
@@ -128,7 +128,7 @@ def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
     ------
     DamageError
     """
-    group = root.find_group(GROUP)
+    group = root.find_group(LANDMARKS_GROUP)
     if group is None:
         return None
     return group.read("rows", shape=(None, root.n_features), kind="f"), read_gamma(group)

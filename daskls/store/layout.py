@@ -30,9 +30,9 @@ from daskls.store.guard import malformed_is_damage
 from daskls.store.lock import check_owner
 
 __all__ = [
-    "FORMAT",
     "HOLD_ROOT_COPY",
-    "KIND",
+    "MODEL_FORMAT",
+    "MODEL_KIND",
     "READABLE",
     "ROOT_COPY",
     "Root",
@@ -44,8 +44,8 @@ __all__ = [
 
 # 2: every file has a checksum. 3: chunks lie in the folder of their array, and a bundle's small
 # arrays are packed into one.
-FORMAT, READABLE = 3, (2, 3)
-KIND = "model"
+MODEL_FORMAT, READABLE = 3, (2, 3)
+MODEL_KIND = "model"
 # Groups that keep what the root says: a damaged root is written anew from it.
 HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition"), "root"
 # What only an unfinished fit needs, relative to the store.
@@ -134,7 +134,7 @@ class Root:
     def create(cls, path: Location, attributes: dict[str, Any]) -> "Root":
         """Create the group with its identity; the marker is not set."""
         store = open_store(path)
-        own = {"daskls_format": FORMAT, "kind": KIND, "complete": False, **attributes}
+        own = {"daskls_format": MODEL_FORMAT, "kind": MODEL_KIND, "complete": False, **attributes}
         check_owner(Path(store.where()))
         store.make()
         write_description(store, "", own)
@@ -174,7 +174,7 @@ class Root:
         """
         check_owner(self.path)
         # A store that was begun in an earlier format goes on in this one.
-        own = {**self.group.attrs, "daskls_format": FORMAT, **attributes}
+        own = {**self.group.attrs, "daskls_format": MODEL_FORMAT, **attributes}
         write_description(self.store, "", own)
         self.group = open_group(self.store, "")
 
@@ -207,17 +207,17 @@ class Root:
 
 def _check_kind(path: str, attributes: dict[str, Any]) -> None:
     """Refuse what is no model, and a model of another format."""
-    if attributes.get("kind") != KIND:
+    if attributes.get("kind") != MODEL_KIND:
         raise StoreError(
             f"{path} is a Zarr group of kind {attributes.get('kind')!r}, not a daskls model. "
             "Give a path that save() or `daskls fit` wrote."
         )
     found = attributes.get("daskls_format")
     if found not in READABLE:
-        older = type(found) is int and found < FORMAT
+        older = type(found) is int and found < MODEL_FORMAT
         remedy = "Train the model again with this daskls" if older else "Upgrade daskls to open it"
         where = ", into a store that does not exist yet" if older else ""
         raise StoreError(
             f"The model at {path} has format {found!r}; this daskls reads formats "
-            f"{READABLE[0]} to {FORMAT}. {remedy}{where}."
+            f"{READABLE[0]} to {MODEL_FORMAT}. {remedy}{where}."
         )

@@ -32,10 +32,10 @@ __all__ = [
     "write_leaves",
 ]
 
-KIND = "rows"
+ROWS_KIND = "rows"
 INDEX = "leaves"
 # A leaf is read whole, so its rows need few chunks.
-CHUNK_ROWS = 1 << 14
+LEAF_CHUNK_ROWS = 1 << 14
 # Rows that a process keeps at hand between tasks and blocks.
 CACHE_NBYTES = 96 << 20
 
@@ -96,8 +96,8 @@ def write_leaves(
         "cells": np.concatenate([pack(own) for own in cells]),
         "leaves": pack(regions),
     }
-    key = bundle_key(first_leaf, first_leaf + len(leaves) - 1, KIND)
-    write_group(root, key, arrays, chunk_rows=CHUNK_ROWS)
+    key = bundle_key(first_leaf, first_leaf + len(leaves) - 1, ROWS_KIND)
+    write_group(root, key, arrays, chunk_rows=LEAF_CHUNK_ROWS)
 
 
 def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
@@ -114,7 +114,7 @@ def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
 
 def open_leaf_group(root: Location, first: int, last: int) -> Group:
     """Return the group of the rows of some leaves."""
-    return open_group(root, bundle_key(first, last, KIND))
+    return open_group(root, bundle_key(first, last, ROWS_KIND))
 
 
 class LeafReader:
@@ -172,7 +172,7 @@ class LeafReader:
         """
         missing = self._missing()
         if missing:
-            where = self._store.where(bundle_key(*min(missing), KIND))
+            where = self._store.where(bundle_key(*min(missing), ROWS_KIND))
             raise damaged(where, "it is missing")
 
     def has_bundles(self) -> bool:
@@ -181,7 +181,7 @@ class LeafReader:
 
     def _missing(self) -> set[tuple[int, int]]:
         """Return the bundles that are not on disk."""
-        return set(self._bundles) - set(finished_bundles(self._store, KIND))
+        return set(self._bundles) - set(finished_bundles(self._store, ROWS_KIND))
 
     def leaf_of(self, places: Int64) -> Int64:
         """Return the leaf of each place."""
@@ -219,7 +219,7 @@ class LeafReader:
         """Return the targets of a leaf's rows; by codes of classes votes are counted."""
         found = self._column(leaf, "codes")
         if self._n_classes:
-            check_codes(self._store.where(KIND), "codes", found, self._n_classes)
+            check_codes(self._store.where(ROWS_KIND), "codes", found, self._n_classes)
         return found
 
     def _read(self, leaf: int) -> LeafRows:

@@ -14,7 +14,7 @@ from daskls.errors import DamageError, StoreError
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import Backend
 from daskls.store.groups import DESCRIPTION, check_seal, open_group, read_attributes
-from daskls.store.layout import HOLD_ROOT_COPY, KIND, READABLE, ROOT_COPY, Root
+from daskls.store.layout import HOLD_ROOT_COPY, MODEL_KIND, READABLE, ROOT_COPY, Root
 from daskls.store.models import bundle_key, finished_bundles
 from daskls.store.packs import check_pack
 
@@ -146,7 +146,7 @@ def _is_of_another_format(store: Backend) -> bool:
         return False
     return bool(
         attributes
-        and attributes.get("kind") == KIND
+        and attributes.get("kind") == MODEL_KIND
         and attributes.get("daskls_format") not in READABLE
     )
 
@@ -155,7 +155,7 @@ def _restore_root(store: Backend) -> bool:
     """Write the root from the copy that the index or the partition keeps; False without one."""
     for place in HOLD_ROOT_COPY:
         copy = _find_copy(store, place)
-        if isinstance(copy, dict) and copy.get("kind") == KIND:
+        if isinstance(copy, dict) and copy.get("kind") == MODEL_KIND:
             Root.create(store, {**copy, "complete": False})
             return True
     return False
@@ -167,7 +167,7 @@ def _find_copy(store: Backend, place: str) -> Any:
         attributes = read_attributes(store, place)
         if attributes is None:
             return None
-        is_root = attributes.get("kind") == KIND
+        is_root = attributes.get("kind") == MODEL_KIND
         group = check_seal(store, "" if is_root else place, attributes)
     except StoreError:
         return None

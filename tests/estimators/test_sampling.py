@@ -52,7 +52,7 @@ BOTH = {"local": small_local, "near": small_near}
 def one_task():
     """Let one task do all of a search's work."""
     with pytest.MonkeyPatch.context() as patch:
-        set_sizes(patch, {"daskls.methods.sampling.search.N_TASKS": 1})
+        set_sizes(patch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
         yield
 
 

@@ -39,7 +39,7 @@ WAYS = {
 @pytest.fixture(autouse=True)
 def more_small_tasks():
     """Several parts of each kind, in this process."""
-    with tiny_tasks(N_TASKS=12), dask.config.set(scheduler="sync"):
+    with tiny_tasks(N_SEARCH_TASKS=12), dask.config.set(scheduler="sync"):
         yield
 
 

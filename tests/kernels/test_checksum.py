@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from daskls.kernels.checksum import TILE_ROWS, row_checksum
+from daskls.kernels.checksum import CHECKSUM_TILE_ROWS, row_checksum
 
 DTYPES = [np.int8, np.uint16, np.int32, np.int64, np.float32, np.float64, np.bool_]
 
@@ -29,9 +29,9 @@ def test_checksums_of_empty_parts_add_nothing():
 
 
 def test_parts_of_more_rows_than_a_tile():
-    X = rows(TILE_ROWS + 50, 1)
+    X = rows(CHECKSUM_TILE_ROWS + 50, 1)
     whole = row_checksum(X, 0)
-    cut = TILE_ROWS - 7
+    cut = CHECKSUM_TILE_ROWS - 7
     assert (row_checksum(X[:cut], 0) + row_checksum(X[cut:], cut)) % 2**64 == whole
     X[-1] += 1
     assert row_checksum(X, 0) != whole

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from daskls.kernels._jit import jit
 from daskls.kernels.decision import decide_pairs
-from daskls.kernels.gram import TILE_ROWS
+from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift
 from daskls.kernels.wide_exponential import wide_exp_row, wide_exp_terms
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel
@@ -172,10 +172,10 @@ def test_the_wide_exponential_is_exact_to_float64(gamma):
 
 def check_bits(model):
     """Compare a query's decisions alone, in every place of a tile, and beside any others."""
-    X = queries_of(model, TILE_ROWS + 7)
+    X = queries_of(model, GRAM_TILE_ROWS + 7)
     whole, alone = decide_pairs(model, X), decide_pairs(model, X[5:6])
-    assert (decide_pairs(model, np.repeat(X[5:6], TILE_ROWS + 7, axis=0)) == alone).all()
-    for start, stop in [(0, 1), (5, 6), (3, 90), (TILE_ROWS - 1, TILE_ROWS + 7)]:
+    assert (decide_pairs(model, np.repeat(X[5:6], GRAM_TILE_ROWS + 7, axis=0)) == alone).all()
+    for start, stop in [(0, 1), (5, 6), (3, 90), (GRAM_TILE_ROWS - 1, GRAM_TILE_ROWS + 7)]:
         assert (decide_pairs(model, X[start:stop]) == whole[start:stop]).all(), (start, stop)
     assert (decide_pairs(model, X[::-1])[::-1] == whole).all()
 

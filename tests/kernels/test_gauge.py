@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from daskls.kernels.gauge import STEP, find_gauge
+from daskls.kernels.gauge import GAUGE_STEP, find_gauge
 
 
 def rows(n=20_000, offset=0.0):
@@ -45,4 +45,4 @@ def test_rows_are_the_same_bits_in_any_unit(unit):
     bits = find_gauge(X).rows(X)
     np.testing.assert_array_equal(find_gauge(X * unit).rows(X * unit), bits)
     np.testing.assert_array_equal(find_gauge(X + 1000).rows(X + 1000), bits)
-    assert (np.abs(bits * find_gauge(X).scale - (X - X.mean(axis=0))) <= 4 * STEP).all()
+    assert (np.abs(bits * find_gauge(X).scale - (X - X.mean(axis=0))) <= 4 * GAUGE_STEP).all()

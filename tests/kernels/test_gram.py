@@ -4,7 +4,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels.frame import framed
-from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block, base_matrix
+from daskls.kernels.gram import GRAM_TILE_ROWS, apply_kernel, base_block, base_matrix
 from daskls.records import Frame, KernelSpec
 
 KERNELS = [
@@ -48,7 +48,7 @@ def test_matrix_equals_the_definition(kernel, d):
 
 
 def test_matrix_of_more_rows_than_a_panel():
-    A = rows(TILE_ROWS + 45, 3)
+    A = rows(GRAM_TILE_ROWS + 45, 3)
     base = base_matrix(A, "rbf")
     squared = ((A[:, None] - A[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(base, squared, rtol=1e-5, atol=1e-6)
@@ -56,7 +56,7 @@ def test_matrix_of_more_rows_than_a_panel():
 
 
 def test_distance_of_a_row_to_itself_is_zero():
-    A = rows(TILE_ROWS + 5, 6) * 1e3
+    A = rows(GRAM_TILE_ROWS + 5, 6) * 1e3
     A[7] = A[3]
     base = base_matrix(A, "rbf")
     assert (np.diagonal(base) == 0).all()
@@ -99,9 +99,9 @@ def one_thread():
 @pytest.mark.parametrize("n_columns", [1, 3, 130, 245, 500])
 @pytest.mark.parametrize("name", ["rbf", "linear"])
 def test_bits_of_a_row_do_not_depend_on_other_rows(name, n_columns, d):
-    A, B = rows(TILE_ROWS + 70, d), rows(n_columns, d, 1)
+    A, B = rows(GRAM_TILE_ROWS + 70, d), rows(n_columns, d, 1)
     whole = base_block(A, B, name)
-    for start, stop in [(0, 1), (5, 6), (3, 20), (200, 300), (TILE_ROWS, TILE_ROWS + 70)]:
+    for start, stop in [(0, 1), (5, 6), (3, 20), (200, 300), (GRAM_TILE_ROWS, GRAM_TILE_ROWS + 70)]:
         part = base_block(np.ascontiguousarray(A[start:stop]), B, name)
         np.testing.assert_array_equal(part, whole[start:stop])
     backwards = base_block(np.ascontiguousarray(A[::-1]), B, name)
@@ -112,7 +112,7 @@ def test_bits_of_a_row_do_not_depend_on_other_rows(name, n_columns, d):
 @pytest.mark.parametrize("d", [2, 3, 4, 5, 8, 22, 54, 256])
 def test_bits_of_a_row_do_not_depend_on_its_place(d):
     B = rows(1100, d, 1)
-    A = np.repeat(rows(1, d), TILE_ROWS, axis=0)
+    A = np.repeat(rows(1, d), GRAM_TILE_ROWS, axis=0)
     for n_columns in [*range(200, 270), 299, 500, 501, 1001]:
         base = base_block(A, B[:n_columns], "linear")
         assert (base == base[0]).all(), n_columns

@@ -4,7 +4,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels.landmarks import project_rows
-from daskls.kernels.route import GEMM_ROWS, TILE_ROWS, project, route
+from daskls.kernels.route import CENTERED_ROWS, GEMM_ROWS, project, route
 from daskls.partition.tree import Tree
 
 
@@ -68,7 +68,7 @@ def test_a_leaf_does_not_depend_on_the_block(d):
 
 
 def test_more_rows_than_a_tile():
-    X = np.random.default_rng(0).normal(size=(TILE_ROWS + 3, 1))
+    X = np.random.default_rng(0).normal(size=(CENTERED_ROWS + 3, 1))
     tree = (np.zeros(1), np.ones((1, 1)), np.zeros(1), np.array([[~0, ~1]], np.int32))
     np.testing.assert_array_equal(walk(X, *tree), (X[:, 0] > 0).astype(int))
 
@@ -92,7 +92,7 @@ def test_a_row_routes_as_its_projection_says_to_the_last_bit(d):
 @pytest.mark.parametrize("layout", ["f4", "f8", "i2", "by columns"])
 def test_nodes_across_features_route_as_their_products_do_to_the_last_bit(layout, share):
     rng = np.random.default_rng(0)
-    X = rng.integers(-3, 4, (TILE_ROWS + 500, 5)) * (1 if layout == "i2" else 0.1)
+    X = rng.integers(-3, 4, (CENTERED_ROWS + 500, 5)) * (1 if layout == "i2" else 0.1)
     X = np.asfortranarray(X) if layout == "by columns" else X.astype(layout)
     center, directions, _, children = random_tree(1, 5, n_nodes=40)
     axes = np.where(rng.random(40) < share, rng.integers(0, 5, 40), -1).astype(np.int32)

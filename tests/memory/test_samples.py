@@ -99,7 +99,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
 
     monkeypatch.setattr(search_radii, "draw_balls", spied)
     monkeypatch.setattr(search, "fit_sample", stop)
-    set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_TASKS": 1})
+    set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="stopped"):
         small_local(0.0005, n_subsamples=3, radius_scale=300.0, store=tmp_path / "m").fit(X, y)
     # One task drew for all balls.

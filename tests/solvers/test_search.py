@@ -16,7 +16,7 @@ from daskls.solvers.grid import Grid, resolve_grid
 from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.places import near_places, places_of, tried_places
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import LOOSE, Search
+from daskls.solvers.search import LOOSE, GridSearch
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without compilation")
 
@@ -33,7 +33,7 @@ def search_of(X, codes, weights=None, **spec):
     own = LocalRows.of(X, codes, weights, spec)
     _, cell = own.data(deal_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
-    return Search(cell, spec, grid, HingeWidth)
+    return GridSearch(cell, spec, grid, HingeWidth)
 
 
 def wrong_rows(*rows, m=40):
@@ -152,7 +152,7 @@ def test_a_fold_without_rows_is_trained_by_nobody():
     X, y = binary_cell(m=12)
     own = LocalRows.of(X, y, np.ones(12), SolverSpec(cv=3))
     _, cell = own.data(np.where(np.arange(12) < 6, 0, 2))
-    search = Search(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,), 1.0), HingeWidth)
+    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,), 1.0), HingeWidth)
     assert search.folds == [0, 2]
     assert search.choose(finish=False).counts.n_trained == 2
 
@@ -162,7 +162,7 @@ def test_rows_past_the_last_fold_always_train_and_are_never_judged():
     folds = np.where(np.arange(40) < 24, np.arange(40) % 3, 3)
     own = LocalRows.of(X, y, np.ones(40), SolverSpec(cv=3))
     _, cell = own.data(folds)
-    search = Search(cell, SolverSpec(cv=3), Grid((0.5,), (1e-3,), 1.0), HingeWidth)
+    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1e-3,), 1.0), HingeWidth)
     assert search.held_out_weight == 24
     search.choose(finish=False)
     betas, _ = search.models

@@ -9,9 +9,11 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import Codes, Labels
 
-__all__ = ["LabelCoder", "LabelScan", "RawLabels"]
+__all__ = ["SCAN_ROWS", "LabelCoder", "LabelScan", "RawLabels"]
 
 MAX_CLASSES = 65_536
+# Labels that a scan reads at once.
+SCAN_ROWS = 65_536
 
 RawLabels: TypeAlias = Labels | list[str]
 

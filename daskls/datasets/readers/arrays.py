@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.datasets.readers._labels import LabelCoder, LabelScan
+from daskls.datasets.readers._labels import SCAN_ROWS, LabelCoder, LabelScan
 from daskls.datasets.readers._table import Block, Options, Table, pick_label, stored_dtype
 from daskls.errors import DataError
 from daskls.records import AnyArray, Labels
@@ -18,8 +18,6 @@ from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.files import disk_errors
 
 __all__ = ["open_npy", "open_npz"]
-
-SCAN_ROWS = 65_536
 
 
 @contextmanager

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from daskls.datasets.readers._labels import LabelScan
+from daskls.datasets.readers._labels import SCAN_ROWS, LabelScan
 from daskls.datasets.readers._table import Block, Options, Table, pick_label, stored_dtype
 from daskls.errors import DataError
 from daskls.records import AnyArray
 
 __all__ = ["open_parquet"]
-
-SCAN_ROWS = 65_536
 
 
 @contextmanager

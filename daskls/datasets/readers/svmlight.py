@@ -16,7 +16,7 @@ from daskls.errors import DataError, ParameterError
 
 __all__ = ["open_svmlight"]
 
-PLAIN = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
+PLAIN_PAIRS = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
 
 
 class _Line(NamedTuple):
@@ -79,7 +79,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Line]]:
 
 def _parse(content: str) -> _Line:
     """One row: quickly where it has the plain form, as nearly all have."""
-    if PLAIN.fullmatch(content):
+    if PLAIN_PAIRS.fullmatch(content):
         label, *tokens = content.replace(":", " ").split()
         columns = [int(index) - 1 for index in tokens[::2]]
         if not columns or (columns[0] >= 0 and all(map(lt, columns, columns[1:]))):

@@ -49,7 +49,7 @@ __all__ = ["cluster_sample", "fit_jointly"]
 GROUP_NBYTES = 16 << 20
 MIN_GROUPS = 16
 # Of the states' statistics: steps, and rows with alpha > 0.
-STEPS, SUPPORT = 5, 6
+STEPS_STAT, SUPPORT_STAT = 5, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +252,7 @@ def _search(
             )
             # Cell by cell in their order: a sum's bits depend on it.
             sums = stats.sum(axis=0)
-            steps += stats[:, :, STEPS].sum(axis=1).astype(np.int64)
+            steps += stats[:, :, STEPS_STAT].sum(axis=1).astype(np.int64)
             for place, p in enumerate(still):
                 places[p][number] = place
                 primal, dual, slope, curvature, cost = sums[place, :5].tolist()
@@ -291,7 +291,7 @@ def _read_solution(
             own.append(read_states(*task).theta[:, place])
             stats = read_stats(*task)
             assert stats is not None
-            counts += stats[:, place, SUPPORT]
+            counts += stats[:, place, SUPPORT_STAT]
         theta.append(np.stack(own))
         support.append(counts.astype(np.int64))
     return np.concatenate(theta, axis=1), np.concatenate(support)

@@ -1,11 +1,11 @@
 """What a task of an L3-SVM demands, and how many landmarks there may be."""
 
 from daskls.errors import MemoryPlanError, ParameterError
-from daskls.memory import F8, TaskSizes
+from daskls.memory import TaskSizes
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters
 from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.plan import Extent, Resources, check_block, mib, plan_sample
-from daskls.records import SolverSpec
+from daskls.records import F8, SolverSpec
 from daskls.run.begin import share_of
 from daskls.solvers.base import ROW_TEMPORARIES
 

@@ -31,7 +31,7 @@ from daskls.store.exchange import Rows
 
 __all__ = ["global_errors"]
 
-N_TASKS = 64
+N_GRID_TASKS = 64
 
 
 def global_errors(
@@ -106,7 +106,7 @@ def _judge(
     order = np.argsort(centers, kind="stable")
     places, starts = np.unique(centers[order], return_index=True)
     queries = np.split(held_out[order], starts[1:])
-    parts = np.array_split(np.arange(len(places)), min(N_TASKS, len(places)))
+    parts = np.array_split(np.arange(len(places)), min(N_GRID_TASKS, len(places)))
     tasks = [(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
     # Added up center by center: how tasks share them depends on the slots.
     return totals(np.concatenate(compute_each(judge_centers, tasks, client)))

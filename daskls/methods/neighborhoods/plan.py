@@ -1,7 +1,7 @@
 """What a task on neighborhoods demands, and how many of them it gathers at once."""
 
 from daskls.errors import MemoryPlanError
-from daskls.memory import F8, TaskSizes, search_nbytes
+from daskls.memory import TaskSizes, search_nbytes
 from daskls.plan import (
     Extent,
     Resources,
@@ -12,11 +12,12 @@ from daskls.plan import (
     model_nbytes,
     usable_nbytes,
 )
+from daskls.records import F8
 
 __all__ = ["MAX_CHUNKS", "check_neighborhoods", "chunk_size", "neighborhood_nbytes", "plan_chunk"]
 
 # Rows of neighborhoods that a task gathers at once.
-CHUNK_NBYTES = 24 << 20
+BATCH_NBYTES = 24 << 20
 # Chunks of neighborhoods in a bundle, at the most.
 MAX_CHUNKS = 4
 
@@ -57,8 +58,8 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, chun
 
 
 def chunk_size(n_neighbors: int, n_features: int) -> int:
-    """Return how many neighborhoods' rows `CHUNK_NBYTES` hold, at least one."""
-    return max(CHUNK_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
+    """Return how many neighborhoods' rows `BATCH_NBYTES` hold, at least one."""
+    return max(BATCH_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
 
 
 def plan_chunk(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:

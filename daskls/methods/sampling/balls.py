@@ -20,7 +20,7 @@ from daskls.store.parts import has_part, read_part, read_rows, write_part
 
 __all__ = [
     "BallJob",
-    "Pairs",
+    "BallPairs",
     "ball_quotas",
     "draw_balls",
     "draws_of",
@@ -102,7 +102,7 @@ class BallJob:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class BallPairs:
     """Rows in balls: which ball, the key it draws the row by, the row's number and place."""
 
     balls: Int64
@@ -113,16 +113,18 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.balls)
 
-    def take(self, which: Int64) -> "Pairs":
+    def take(self, which: Int64) -> "BallPairs":
         """Return some of the pairs."""
-        return Pairs(self.balls[which], self.keys[which], self.numbers[which], self.places[which])
+        return BallPairs(
+            self.balls[which], self.keys[which], self.numbers[which], self.places[which]
+        )
 
 
-def join_pairs(parts: Sequence[Pairs], quotas: Int64) -> Pairs:
+def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
     """Return the pairs that no smaller key displaces: of each ball as many as its quota."""
     names = ("balls", "keys", "numbers", "places")
     kinds = (np.int64, np.uint64, np.int64, np.int64)
-    joined = Pairs(
+    joined = BallPairs(
         *(
             np.concatenate([np.empty(0, kind), *(getattr(p, name) for p in parts)])
             for name, kind in zip(names, kinds, strict=True)
@@ -165,7 +167,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
         rows = _others(reader.read_leaf(leaf), own)
         for of_ball, row in find_inside(centers, job.radius, balls, rows):
             keys = ball_keys(rows.numbers[row], numbers[of_ball], own.draws.seed)
-            kept.append(Pairs(of_ball, keys, rows.numbers[row], rows.places[row]))
+            kept.append(BallPairs(of_ball, keys, rows.numbers[row], rows.places[row]))
             n_waiting += len(row)
             # No fewer than are kept, or most of the time would go into sorting these again.
             if n_waiting > max(WAITING_PAIRS, len(kept[0])):
@@ -177,7 +179,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
     write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.places[first]})
 
 
-def _check_kept(pairs: Pairs, job: BallJob) -> None:
+def _check_kept(pairs: BallPairs, job: BallJob) -> None:
     """Refuse more pairs than a task holds: several balls were given to one within the limit."""
     if len(pairs) > job.most:
         raise MemoryPlanError(

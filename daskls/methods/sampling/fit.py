@@ -5,7 +5,7 @@ from typing import Any
 
 from daskls.methods.sampling.balls import INITIAL
 from daskls.methods.sampling.plan import beside_svc
-from daskls.methods.sampling.search import Search, Step
+from daskls.methods.sampling.search import SampleSearch, Step
 from daskls.methods.sampling.spec import SamplingSpec
 from daskls.methods.sampling.train import KEPT, SamplingJob
 from daskls.run.begin import regroup_all
@@ -21,7 +21,7 @@ __all__ = ["fit_samples"]
 
 def fit_samples(
     spec: SamplingSpec,
-    searcher: type[Search],
+    searcher: type[SampleSearch],
     begun: Beginning,
     clock: StageClock,
     client: Any = None,
@@ -31,7 +31,7 @@ def fit_samples(
     Parameters
     ----------
     spec : SamplingSpec
-    searcher : subclass of Search. Trains one model after the other.
+    searcher : subclass of SampleSearch. Trains one model after the other.
     begun : Beginning
     clock : StageClock
     client : distributed client, or None for the current scheduler

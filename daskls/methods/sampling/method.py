@@ -18,7 +18,7 @@ from daskls.store.parts import remove_parts
 from daskls.store.reader import ModelReader
 
 if TYPE_CHECKING:
-    from daskls.methods.sampling.search import Search
+    from daskls.methods.sampling.search import SampleSearch
     from daskls.run.contract import Beginning
     from daskls.run.progress import StageClock
 
@@ -34,7 +34,7 @@ class Sampling(SamplingSpec, Method):
     chosen = ()
 
     @abstractmethod
-    def searcher(self) -> "type[Search]":
+    def searcher(self) -> "type[SampleSearch]":
         """Return what trains one model after the other."""
 
     def cut(self, begun: "Beginning") -> Partition:
@@ -87,7 +87,7 @@ class LocalSampling(Sampling):
         )
         plan.most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
 
-    def searcher(self) -> "type[Search]":
+    def searcher(self) -> "type[SampleSearch]":
         """As of `Sampling`."""
         from daskls.methods.sampling.radii import RadiusSearch
 
@@ -109,7 +109,7 @@ class CGLQ(Sampling):
         draws, _ = plan.check_subsamples(extent, lighter, self.sample_fraction, self.n_subsamples)
         plan.check_rounds(extent, lighter, draws, self.n_neighbors)
 
-    def searcher(self) -> "type[Search]":
+    def searcher(self) -> "type[SampleSearch]":
         """As of `Sampling`."""
         from daskls.methods.sampling.rounds import RoundSearch
 

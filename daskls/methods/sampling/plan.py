@@ -6,12 +6,12 @@ from dataclasses import replace
 from daskls.errors import ParameterError
 from daskls.kernels.decision import ANSWER_ROWS
 from daskls.kernels.gram import TILE_COLUMNS
-from daskls.memory import F4, F8, TaskSizes, search_nbytes
+from daskls.memory import TaskSizes, search_nbytes
 from daskls.methods.average import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
 from daskls.partition.subsamples import Draws, plan_draws, sampling_sizes
 from daskls.plan import Extent, Resources, check_block, check_gather, check_usable, usable_nbytes
-from daskls.records import SolverSpec
+from daskls.records import F4, F8, SolverSpec
 from daskls.solvers.hinge.large import held_nbytes, large_nbytes
 
 __all__ = [

@@ -17,7 +17,7 @@ from daskls.methods.sampling.balls import (
     positive_radii,
 )
 from daskls.methods.sampling.plan import most_pairs
-from daskls.methods.sampling.search import N_TASKS, Search, Step, errors_of, stalls
+from daskls.methods.sampling.search import N_SEARCH_TASKS, SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, SUPPORT, TrainJob, fit_subsamples
 from daskls.records import Float64, Int64
 from daskls.run.compute import compute_each
@@ -30,12 +30,12 @@ RADIUS_STEP = 0.1
 MAX_RADIUS_STEPS = 20
 # Radii in a row that are no better than one before end the search. One may be chance: of eight
 # searches on covtype that ended at the first, one had 1.7 times the error of the others.
-PATIENCE = 2
+RADIUS_PATIENCE = 2
 # A task reads all leaves that its balls reach: with so many balls that reading is little of it.
 MIN_BALLS = 256
 
 
-class RadiusSearch(Search):
+class RadiusSearch(SampleSearch):
     """The radii: subsamples are trained once, each radius draws its rows anew."""
 
     def steps(self) -> list[Step]:
@@ -78,7 +78,7 @@ class RadiusSearch(Search):
         if not has_part(self.root, RADII, 0, 0):
             m = len(read_part(self.root, INITIAL, 0, 0, ("numbers",))["numbers"])
             k = min(max(int(np.log(m)), 1), m - 1)
-            ends = np.linspace(0, m, min(N_TASKS, -(-m // 512)) + 1)
+            ends = np.linspace(0, m, min(N_SEARCH_TASKS, -(-m // 512)) + 1)
             parts = list(pairwise(ends.astype(int).tolist()))
             found = compute_each(
                 measure_radii, [(part, k, self.job) for part in parts], self.client
@@ -100,7 +100,7 @@ class RadiusSearch(Search):
             before = numbers
             remedy = f"give radius_scale below {scale:g}"
             steps.append(self.train(number, scale, len(numbers), remedy))
-            if stalls(errors_of(steps), PATIENCE):
+            if stalls(errors_of(steps), RADIUS_PATIENCE):
                 break
         return steps
 

@@ -2,7 +2,7 @@
 
 from daskls.methods.sampling.enrich import EnrichJob, merge_round, nearest_of, search_support
 from daskls.methods.sampling.plan import SEARCHED_ROWS
-from daskls.methods.sampling.search import Search, Step, errors_of, stalls
+from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, read_drawn
 from daskls.records import Int64
 from daskls.store.parts import has_part, read_part
@@ -14,7 +14,7 @@ __all__ = ["RoundSearch"]
 LEAST_FALL = 0.01
 
 
-class RoundSearch(Search):
+class RoundSearch(SampleSearch):
     """The rounds: each needs the model of the one before."""
 
     n_rounds = 10

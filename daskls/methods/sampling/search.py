@@ -30,10 +30,10 @@ from daskls.run.progress import StageClock
 from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
 from daskls.store.parts import kind_path, read_part, write_part
 
-__all__ = ["Search", "Step", "errors_of", "stalls"]
+__all__ = ["SampleSearch", "Step", "errors_of", "stalls"]
 
 # What a stage does is cut into so many tasks, whatever slots there are: workers may join.
-N_TASKS = 32
+N_SEARCH_TASKS = 32
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Step:
     report: CellReport
 
 
-class Search:
+class SampleSearch:
     """The stages after the rows are gathered: each does what the store does not hold yet.
 
     Attributes
@@ -104,7 +104,7 @@ class Search:
 
     def share_of(self, cost: float) -> float:
         """Return what one task takes on of a cost."""
-        return math.ceil(cost / N_TASKS)
+        return math.ceil(cost / N_SEARCH_TASKS)
 
     def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
         """Return the parts of a kind that hold n items, in order."""

@@ -12,7 +12,7 @@ decide, these are computed in float64 too.
 
 import numpy as np
 
-from daskls.kernels.gram import TILE_ROWS, apply_kernel, base_block
+from daskls.kernels.gram import GRAM_TILE_ROWS, apply_kernel, base_block
 from daskls.kernels.products import multiply_rows
 from daskls.records import Float32, Float64, Int64, KernelSpec
 from daskls.solvers.data import Counts
@@ -24,7 +24,7 @@ __all__ = ["finish_folds"]
 AIM = 0.9
 # A round that leaves more than this share of a gap shows that float32 goes no further.
 STUCK = 0.9
-MAX_ROUNDS = 8
+MAX_FINISH_ROUNDS = 8
 # Relative error of float32 kernel values, generously: the argument's, and the function's.
 KERNEL_ERROR = 8 * 2.0**-24
 
@@ -95,7 +95,7 @@ class _Finish:
         n_steps = sum([self._solve(at) for at in range(len(self.folds))])
         gaps = self._measure()
         goes_on = gaps > self.limits
-        for _ in range(MAX_ROUNDS - 1):
+        for _ in range(MAX_FINISH_ROUNDS - 1):
             if not goes_on.any():
                 break
             n_steps += sum([self._solve(int(at)) for at in np.flatnonzero(goes_on)])
@@ -135,8 +135,8 @@ class _Finish:
         """Return vectors times the kernel matrix in float64, panel by panel of support rows."""
         total = np.zeros_like(vectors)
         support = np.flatnonzero(self.betas.any(axis=0))
-        for start in range(0, len(support), TILE_ROWS):
-            own = support[start : start + TILE_ROWS]
+        for start in range(0, len(support), GRAM_TILE_ROWS):
+            own = support[start : start + GRAM_TILE_ROWS]
             total += vectors[:, own] @ self._panel(own)
         return total
 

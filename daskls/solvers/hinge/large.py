@@ -9,6 +9,9 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.kernels.frame import framed
 from daskls.records import (
+    F4,
+    F8,
+    MIB,
     CellReport,
     Float64,
     Int64,
@@ -23,14 +26,11 @@ from daskls.solvers.rows import LocalRows
 
 __all__ = ["fit_large", "held_nbytes", "large_nbytes"]
 
-F4, F8 = 4, 8
-
 # As in libsvm: beyond so many steps, or so many a row, a solve is given up.
-MAX_STEPS = 10_000_000
+MAX_LARGE_STEPS = 10_000_000
 STEPS_PER_ROW = 100
-MIB = 1 << 20
 # float32 holds what is smaller with fewer digits, or as 0.
-SMALLEST = float(np.finfo(np.float32).tiny)
+SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 # What a cache below costs in time is more than it saves in memory.
 MIN_CACHE_NBYTES = 8 * MIB
 
@@ -109,13 +109,13 @@ def _check_spread(X: Reals, own: LocalRows) -> None:
     ------
     DataError
     """
-    if own.radius < SMALLEST:
+    if own.radius < SMALLEST_NORMAL:
         spread = float(np.abs(framed(X, own.frame)).max())
         of = "the origin" if own.spec.kernel == "poly" else "their mean"
         raise DataError(
             f"The features of the {len(X)} rows that one SVM trains on are within {spread:.3g} of "
-            f"{of}, but models keep them as float32, which is inexact below {SMALLEST:.3g}. Scale "
-            "the features, as to unit variance."
+            f"{of}, but models keep them as float32, which is inexact below {SMALLEST_NORMAL:.3g}. "
+            "Scale the features, as to unit variance."
         )
 
 
@@ -127,7 +127,7 @@ def _train(
     from sklearn.svm import SVC
 
     m = len(own.rows)
-    most = max(MAX_STEPS, STEPS_PER_ROW * m)
+    most = max(MAX_LARGE_STEPS, STEPS_PER_ROW * m)
     svc = SVC(
         C=cost,
         kernel=kernel.name,

@@ -11,7 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.records import CellReport, Codes, Float32, Float64, Int64, LocalModel, Reals, SolverSpec
+from daskls.records import (
+    EPS,
+    CellReport,
+    Codes,
+    Float32,
+    Float64,
+    Int64,
+    LocalModel,
+    Reals,
+    SolverSpec,
+)
 from daskls.solvers.data import CellData, Choice, Counts, kernel_of
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
@@ -28,8 +38,6 @@ __all__ = [
     "grid_errors",
     "label_probability",
 ]
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def _grid(

@@ -7,17 +7,15 @@ from daskls.kernels.gram import apply_kernel
 from daskls.kernels.line import line_solver
 from daskls.kernels.products import gather_pairs, multiply_rows, write_rbf
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
-from daskls.records import Float32, Float64, KernelSpec, SolverSpec
+from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of, max_steps
 from daskls.solvers.hinge.finish import finish_folds
 from daskls.solvers.hinge.problem import Problem
-from daskls.solvers.pairs import BLOCKS_SHARE, Pairs
+from daskls.solvers.pairs import BLOCKS_SHARE, ClassPairs
 from daskls.solvers.width import Line, Seeds, Width, write_kernel
 
 __all__ = ["HingeWidth"]
-
-F4 = 4
 
 
 class HingeWidth(Width):
@@ -26,7 +24,7 @@ class HingeWidth(Width):
     The search ends its solves at a gap of which errors depend, `finish` at the plain one.
     """
 
-    def __init__(self, pairs: Pairs, spec: SolverSpec, folds: list[int]) -> None:
+    def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
         super().__init__(pairs, spec, folds)
         self._solve = line_solver(unit=spec.kernel == "rbf", with_offset=spec.fit_intercept)
         self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED

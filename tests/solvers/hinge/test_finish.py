@@ -15,7 +15,7 @@ from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import Search
+from daskls.solvers.search import GridSearch
 
 # Every kernel that is called here has its own test without compilation.
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="many minutes without compilation")
@@ -43,7 +43,7 @@ def finished(X, codes, weights=None, **spec):
     own = LocalRows.of(X, codes, weights, spec)
     _, cell = own.data(deal_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
-    search = Search(cell, spec, grid, HingeWidth)
+    search = GridSearch(cell, spec, grid, HingeWidth)
     return search, search.choose(finish=True)
 
 
