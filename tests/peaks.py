@@ -6,7 +6,7 @@ import tracemalloc
 # What else is counted: cycles that are not yet collected, threads that earlier tests left behind.
 # In a whole run it was 0.27 MiB more than in a test alone.
 SLACK = 1 << 19
-N_RUNS = 3
+N_RUNS = 2
 
 
 def peak_of(run):

@@ -9,22 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from small import ENTRIES, small
 from support import checkers, small_svc
 from typer.testing import CliRunner
 
 import daskls
-from daskls import (
-    KNNSVC,
-    DataError,
-    FalkNoiseFilter,
-    FalkSVC,
-    KernelKNNClassifier,
-    LandmarkSVC,
-    LocalSamplingSVC,
-    NeighborSamplingSVC,
-    RandomChunkSVC,
-    StoreError,
-)
+from daskls import DataError, FalkNoiseFilter, StoreError
 from daskls.cli import app
 from daskls.datasets import convert
 from daskls.plotting import PartitionDisplay
@@ -169,22 +159,10 @@ def test_a_store_begun_with_other_names_is_refused(tmp_path):
             small_svc(store=tmp_path / "m").fit(rows, Y)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        RandomChunkSVC(100, C=1.0, gamma=1.0, cv=2, random_state=0),
-        LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
-        FalkSVC(30, C=1.0, gamma=1.0, random_state=0),
-        KNNSVC(15, random_state=0),
-        KernelKNNClassifier(5, random_state=0),
-        LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
-        NeighborSamplingSVC(0.5, random_state=0),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_every_classifier_keeps_names(estimator, tmp_path):
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_classifier_keeps_names(name, tmp_path):
     path = write_dataset(tmp_path / "data.zarr", NAMES)
-    estimator.set_params(store=tmp_path / "m").fit(path)
+    small(name, store=tmp_path / "m").fit(path)
     model = daskls.load(tmp_path / "m")
     assert model.feature_names_in_.tolist() == NAMES
     with pytest.raises(DataError, match="same order"):

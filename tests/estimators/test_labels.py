@@ -8,20 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from small import ENTRIES, small
 from support import assert_same_model, checkers, small_svc
 
 import daskls
-from daskls import (
-    KNNSVC,
-    DataError,
-    FalkNoiseFilter,
-    FalkSVC,
-    KernelKNNClassifier,
-    LandmarkSVC,
-    LocalSamplingSVC,
-    NeighborSamplingSVC,
-    RandomChunkSVC,
-)
+from daskls import DataError, FalkNoiseFilter
 from daskls.store.arrays import find_array
 
 N = 300
@@ -203,25 +194,12 @@ def test_masks_that_a_dask_array_does_not_tell_of():
 # No rows
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        small_svc(),
-        RandomChunkSVC(100, C=1.0, gamma=1.0, cv=2, random_state=0),
-        LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
-        FalkSVC(30, C=1.0, gamma=1.0, random_state=0),
-        KNNSVC(15, random_state=0),
-        KernelKNNClassifier(5, random_state=0),
-        LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
-        NeighborSamplingSVC(0.5, random_state=0),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
+@pytest.mark.parametrize("name", ENTRIES)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_of_no_rows(estimator, n_classes, tmp_path):
+def test_predictions_of_no_rows(name, n_classes, tmp_path):
     rows, y = checkers(N, n_classes=n_classes)
     names = np.array(["a", "b", "c"])
-    model = estimator.fit(rows, names[y])
+    model = small(name).fit(rows, names[y])
     for ask in (model.predict, model.decision_function):
         with pytest.raises(DataError, match=r"Found array with 0 sample\(s\) \(shape=\(0, 2\)\)"):
             ask(rows[:0])

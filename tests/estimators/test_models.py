@@ -105,46 +105,23 @@ def test_a_relative_store_and_a_file_url(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("permanent", [False, True])
-@pytest.mark.parametrize("way", ["save", "pickle", "copy", "deepcopy"])
-def test_round_trips(way, permanent, tmp_path, scratch):
-    model = small_svc(
-        store=tmp_path / "m" if permanent else None, class_weight={0: 1.0, 1: 2.5}, C=[1.0, 10.0]
-    ).fit(X, Y)
-    scores = model.decision_function(X)
-    bits = model_bits(model)
-    if way == "save":
-        model.save(tmp_path / "saved" / "m")
-        other = daskls.load(tmp_path / "saved" / "m")
-    elif way == "pickle":
-        other = pickle.loads(pickle.dumps(model))
-    else:
-        other = getattr(copy, way)(model)
-    if not permanent:
-        del model
-        gc.collect()
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copy_outlives_its_original(way, permanent, tmp_path, scratch):
+    store = tmp_path / "m" if permanent else None
+    model = small_svc(store=store, class_weight={0: 1.0, 1: 2.5}, C=[1.0, 10.0]).fit(X, Y)
+    params, bits = model.get_params(), model_bits(model)
+    other = way(model)
+    del model
+    gc.collect()
     assert_same_model(bits, other)
-    np.testing.assert_array_equal(other.decision_function(X), scores)
-    np.testing.assert_array_equal(other.classes_, [0, 1])
-    assert other.n_features_in_ == 2
-    assert other.get_params()["class_weight"] == {0: 1.0, 1: 2.5}
-    assert list(other.get_params()["C"]) == [1.0, 10.0]
-    assert other.fit_report_.n_rows.sum() == N
-    # What came back can be fitted again.
-    again = clone(other).set_params(store=None).fit(X, Y)
-    np.testing.assert_array_equal(again.decision_function(X), scores)
+    assert other.get_params() == params
 
 
-def test_several_partitions_make_round_trips(tmp_path):
-    model = small_svc(n_partitions=3).fit(X, Y)
-    model.save(tmp_path / "m")
-    for other in (daskls.load(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
-        assert other.n_partitions == 3
-        assert_same_model(model, other)
-        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-    frame = np.array(model.fit_report_)
-    assert np.unique(frame["partition"]).tolist() == [0, 1, 2]
+def test_a_report_of_several_partitions():
+    report = small_svc(n_partitions=3).fit(X, Y).fit_report_
+    assert np.unique(report["partition"]).tolist() == [0, 1, 2]
     # A field of this name is a method of other arrays; parts of the report keep it a column.
-    assert model.fit_report_[3:].partition.shape == (len(frame) - 3,)
+    assert report[3:].partition.shape == (len(report) - 3,)
 
 
 def test_an_unpickled_temporary_model_is_removed_too(scratch):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from peaks import SLACK, peak_of
 from small import set_sizes
+from writes import StopError, Writes
 
 from daskls import FalkSVC
 from daskls.memory import TaskSizes, gather_nbytes, search_nbytes
@@ -32,18 +33,27 @@ def rows_of(n, d, n_classes):
     return rng.normal(size=(n, d)).astype("f4"), rng.integers(n_classes, size=n)
 
 
-@pytest.mark.parametrize(("k", "chunk"), [(600, 1), (600, 6), (1500, 1)])
-@pytest.mark.parametrize(("d", "n_classes"), [(4, 2), (60, 2), (10, 4)])
+@pytest.mark.parametrize(
+    ("k", "chunk", "d", "n_classes"),
+    [(600, 1, 4, 2), (600, 6, 60, 2), (600, 6, 10, 4), (1500, 1, 4, 2), (1500, 1, 10, 4)],
+)
 def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
     X, y = rows_of(4000, d, n_classes)
     path = tmp_path / "m"
     model = FalkSVC(k, n_assigned=60, C=1.0, gamma=1.0, tol=1e9, random_state=0, store=path)
-    model.fit(X, y)
+
+    def stop(name):
+        if name.startswith("bundles"):
+            raise StopError(name)
+
+    # Its centers are enough.
+    with Writes(path, stop), dask.config.set(scheduler="sync"), pytest.raises(StopError):
+        model.fit(X, y)
     centers = read_centers(Root.open(path)).places[: 4 * chunk].tolist()
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
     neighbors = Falk((k,), percentiles=(50.0,))
-    handle = RowsHandle(str(path), model._handle.fingerprint, cache_nbytes=0)
+    handle = RowsHandle(str(path), Root.open(path).attributes["fingerprint"], cache_nbytes=0)
     job = NeighborJob(handle, spec, neighbors, k, 0, chunk)
     bundle = CenterBundle(0, len(centers) - 1, tuple(centers))
 
