@@ -9,10 +9,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from support import start_cluster
 
-# Of tests that run in two processes, those that share a cluster, or that start their own and
-# measure what processes hold, run in one: else each process would start all of them.
-CLUSTERS = {"one_worker", "two_workers", "client", "cluster", "lasting_client", "fresh_client"}
-MEASURED = ("memory/", "faults/", "test_memory.py")
+# Of tests that run in two processes those that share a cluster run in one, else each process would
+# start it; of every other file, too, all tests do, for what they share.
+SHARED = {"one_worker", "two_workers"}
+ON_SHARED = (
+    *("estimators/test_models.py", "estimators/test_predict.py", "estimators/test_same_seed.py"),
+    *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
+)
 # Files so long that their tests are dealt out one by one.
 DEALT = ("test_check_estimator.py", "test_cell.py", "test_finish.py", "test_methods.py")
 
@@ -39,18 +42,30 @@ def no_cluster(monkeypatch):
     monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Name what runs in one process: the tests on clusters, and each other file for itself."""
+    """Fail where a test shares a cluster and its group does not say so."""
     for item in items:
-        group = group_of(item)
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))
+        if SHARED & set(getattr(item, "fixturenames", ())) and group_of(item.nodeid) != "shared":
+            raise pytest.UsageError(f"name {item.nodeid} in conftest.ON_SHARED")
 
 
-def group_of(item):
-    """Return the group of a test; none where it may run anywhere."""
-    file = item.path.relative_to(item.config.rootpath).as_posix()
-    if CLUSTERS & set(item.fixturenames) or any(part in file for part in MEASURED):
-        return "clusters"
-    return None if file.endswith(DEALT) else file
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Deal groups of tests: by their names, which every version of pytest gives alike."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        """Tests of one group go to one process."""
+
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    return Groups(config, log)
+
+
+def group_of(nodeid):
+    """Return the group of a test; its own name where it may run anywhere."""
+    file = nodeid.partition("::")[0]
+    if any(part in nodeid for part in ON_SHARED):
+        return "shared"
+    return nodeid if file.endswith(DEALT) else file
