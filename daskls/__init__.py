@@ -49,10 +49,10 @@ __all__ = [
     "load",
 ]
 
-_PLACES = (*(entry.estimator for entry in METHODS), *FILTERS.values())
+_PATHS = (*(entry.estimator for entry in METHODS), *FILTERS.values())
 # Where each public name lives; imported when first used, so that `import daskls` is instant.
 _HOMES = {
-    **{place.partition(":")[2]: f"daskls.{place.partition(':')[0]}" for place in _PLACES},
+    **{path.partition(":")[2]: f"daskls.{path.partition(':')[0]}" for path in _PATHS},
     "load": "daskls.estimators.load",
     **dict.fromkeys(
         (

@@ -133,7 +133,7 @@ class CellReport:
 
     ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
     lies. ``n_tried`` counts the combinations that were trained; ``coarse_gamma`` and
-    ``coarse_cost`` are the place that a coarse pass chose, whose neighbors were tried after it (-1:
+    ``coarse_cost`` are the point that a coarse pass chose, whose neighbors were tried after it (-1:
     there was no such pass). ``n_at_limit`` counts the solves that ended without reaching ``tol``,
     ``n_read`` leaves that the search of a neighborhood could not exclude: like ``seconds`` it
     depends on what ran beside it.
@@ -276,7 +276,7 @@ class LeafRows:
     numbers : int64 array, shape (m,). Global row numbers.
     cell_ptr : int64 array, shape (c + 1,). Cell i owns rows cell_ptr[i] to cell_ptr[i + 1] - 1.
     cells : Regions, one a cell
-    first_place : int. The place of the first row among the rows of all leaves.
+    first_position : int. The position of the first row among the rows of all leaves.
     kept : int array, shape (m,), or None. Which rows of the leaf these are, if not all of them.
     """
 
@@ -284,14 +284,14 @@ class LeafRows:
     numbers: RowNumbers
     cell_ptr: Int64
     cells: Regions
-    first_place: int
+    first_position: int
     kept: Int64 | None = None
 
     @property
-    def places(self) -> Int64:
-        """The place of each row among the rows of all leaves, int64 (m,)."""
+    def positions(self) -> Int64:
+        """The position of each row among the rows of all leaves, int64 (m,)."""
         own = np.arange(len(self.numbers)) if self.kept is None else self.kept
-        return own + self.first_place
+        return own + self.first_position
 
     @property
     def nbytes(self) -> int:
@@ -308,6 +308,6 @@ class LeafRows:
             self.numbers[kept],
             ptr,
             self.cells,
-            self.first_place,
+            self.first_position,
             kept,
         )

@@ -69,7 +69,7 @@ def find_entry(name: str, field: str = "name") -> Entry | None:
     return next((entry for entry in METHODS if getattr(entry, field) == name), None)
 
 
-def load_object(place: str) -> Any:
+def load_object(path: str) -> Any:
     """Import what ``module:name`` below the package names."""
-    module, _, name = place.partition(":")
+    module, _, name = path.partition(":")
     return getattr(import_module(f"daskls.{module}"), name)

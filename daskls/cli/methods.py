@@ -26,12 +26,12 @@ FilterName = Annotated[
 ]
 
 
-def build_estimator(place: str, method: str, options: dict[str, Any], ctx: typer.Context) -> Any:
+def build_estimator(path: str, method: str, options: dict[str, Any], ctx: typer.Context) -> Any:
     """Return an estimator with the options that were given; the others keep its own defaults.
 
     Parameters
     ----------
-    place : str. The estimator's module and class, as `daskls.registry` has it.
+    path : str. The estimator's module and class, as `daskls.registry` has it.
     method : str. How the command line calls it.
     options : dict. Estimator parameters, given on the command line or not.
     ctx : typer.Context. Tells which of them were given.
@@ -40,7 +40,7 @@ def build_estimator(place: str, method: str, options: dict[str, Any], ctx: typer
     ------
     typer.BadParameter : when an option was given that the method has no use for
     """
-    estimator = load_object(place)
+    estimator = load_object(path)
     taken = inspect.signature(estimator).parameters
     given = {}
     for option, value in options.items():

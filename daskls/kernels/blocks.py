@@ -236,7 +236,7 @@ def _limits(key, scale, slack, share):
 
 
 @exact_jit
-def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
+def offer_blocks(queries, which, leaf, X, numbers, first_positions, heaps):
     """Offer a leaf's rows to the heaps of some queries, blocks of near rows first.
 
     Parameters
@@ -246,9 +246,9 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
     leaf : tuple of blocks (n, D, BLOCK_ROWS), bounds (3, D, N), r_max (N,), order (m,), center
         (d,), scale, longest. As `fill_blocks` has them.
     X : real array, shape (m, d), C-contiguous
-    numbers, first_places : int64 arrays, shape (m,). Global row numbers; places in the store.
+    numbers, first_positions : int64 arrays, shape (m,). Global row numbers; positions in the store.
     heaps : tuple of float64, int64, int64 arrays, shape (n, k): squared distances, numbers and
-        places, as max-heaps; places that hold no row yet come first, until the last of them is
+        positions, as max-heaps; slots that hold no row yet come first, until the last of them is
         filled the others are in no order. Updated in place.
     """
     blocks, bounds, r_max, order, center, scale, longest = leaf
@@ -297,7 +297,7 @@ def offer_blocks(queries, which, leaf, X, numbers, first_places, heaps):
                     continue
                 row = order[begin + r]
                 distance = squared_distance(exact, X[row])
-                taken = insert(own, distance, numbers[row], first_places[row], n_empty)
+                taken = insert(own, distance, numbers[row], first_positions[row], n_empty)
                 n_empty -= 1 if n_empty > 0 else 0
                 if taken and n_empty == 0:
                     reach, limit = _limits(own_keys[0] + least, scale, slack, share)

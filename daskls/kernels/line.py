@@ -2,7 +2,7 @@
 
 Every solve starts from the feasible point of the largest dual value among: the solution at the C
 before, as it is (suits narrow kernels) or scaled with C (suits wide ones); the seed, a solution at
-another place of the grid, so scaled that it fits; for the first C, every beta at its bound, or
+another point of the grid, so scaled that it fits; for the first C, every beta at its bound, or
 zero. The dual value of a multiple f of beta is ``f sum(y beta) - f^2 / 2 beta' K beta``, so scaled
 candidates cost nothing more.
 

@@ -3,7 +3,7 @@
 What gives the approximate distances (kernels/blocks.py, or a GEMM for those of a polynomial kernel)
 is right but for a bounded rounding error. A row whose approximate distance cannot be among the k
 smallest is passed over; for the others the distance is summed anew, feature by feature in float64.
-The order is that of (exact squared distance, row number): no two rows share a place in it, so the
+The order is that of (exact squared distance, row number): no two rows share a rank in it, so the
 result does not depend on the order in which rows are offered.
 """
 
@@ -25,7 +25,7 @@ __all__ = [
     "squared_distance",
 ]
 
-# The number of a place in a heap that holds no row yet: it comes after every row's.
+# The number of a slot in a heap that holds no row yet: it comes after every row's.
 EMPTY = np.iinfo(np.int64).max
 # By how much bounds are widened, relative to the lengths they are made of: far above what float64
 # rounds, far below what anybody would notice.
@@ -112,7 +112,7 @@ def bound_distances(queries, centers, r_min, r_max, low, high, out):
 
 
 @exact_jit
-def sink(keys, numbers, places, top):
+def sink(keys, numbers, positions, top):
     """Restore a max-heap whose entry at ``top`` may be too small."""
     n = keys.shape[0]
     while True:
@@ -129,13 +129,13 @@ def sink(keys, numbers, places, top):
             return
         keys[top], keys[child] = keys[child], keys[top]
         numbers[top], numbers[child] = numbers[child], numbers[top]
-        places[top], places[child] = places[child], places[top]
+        positions[top], positions[child] = positions[child], positions[top]
         top = child
 
 
 @exact_jit
 def count_empty(numbers):
-    """Return how many places of a heap hold no row yet: they are its first ones."""
+    """Return how many slots of a heap hold no row yet: they are its first ones."""
     n = 0
     while n < numbers.shape[0] and numbers[n] == EMPTY:
         n += 1
@@ -143,27 +143,27 @@ def count_empty(numbers):
 
 
 @exact_jit
-def insert(heap, distance, number, place, n_empty):
-    """Put a row into a heap whose first ``n_empty`` places hold none; return whether it went in.
+def insert(heap, distance, number, position, n_empty):
+    """Put a row into a heap whose first ``n_empty`` slots hold none; return whether it went in.
 
-    Nothing is in order until the last place is filled: that costs less than a heap of the first
+    Nothing is in order until the last slot is filled: that costs less than a heap of the first
     rows.
     """
-    keys, numbers, places = heap
+    keys, numbers, positions = heap
     if n_empty == 0 and (distance > keys[0] or (distance == keys[0] and number > numbers[0])):
         return False
     top = n_empty - 1 if n_empty > 0 else 0
-    keys[top], numbers[top], places[top] = distance, number, place
+    keys[top], numbers[top], positions[top] = distance, number, position
     if n_empty == 1:
         for node in range(keys.shape[0] // 2 - 1, -1, -1):
-            sink(keys, numbers, places, node)
+            sink(keys, numbers, positions, node)
     elif n_empty == 0:
-        sink(keys, numbers, places, 0)
+        sink(keys, numbers, positions, 0)
     return True
 
 
 @exact_jit
-def offer_rows(queries, approximate, slack, X, numbers, places, kernel, heaps):
+def offer_rows(queries, approximate, slack, X, numbers, positions, kernel, heaps):
     """Offer rows to the heaps of some queries, by distances in a polynomial's feature space.
 
     Parameters
@@ -173,16 +173,17 @@ def offer_rows(queries, approximate, slack, X, numbers, places, kernel, heaps):
     slack : float64 array, shape (q,)
     X : real array, shape (m, d), C-contiguous
     numbers : int64 array, shape (m,). Global row numbers.
-    places : int64 array, shape (m,). Where the rows stand in the store.
+    positions : int64 array, shape (m,). Where the rows stand in the store.
     kernel : tuple of int, float, float. Its degree, gamma and coef0.
     heaps : tuple of float64, int64, int64 arrays, shape (n, k), and the int64 array (q,) of the
-        heap of each query: squared distances, numbers and places, as max-heaps. Updated in place.
+        heap of each query: squared distances, numbers and positions, as max-heaps. Updated in
+        place.
     """
     keys, held, kept, which = heaps
     degree, gamma, coef0 = kernel
     for i in range(queries.shape[0]):
         heap = which[i]
-        own_keys, own_numbers, own_places = keys[heap], held[heap], kept[heap]
+        own_keys, own_numbers, own_positions = keys[heap], held[heap], kept[heap]
         row = approximate[i]
         query = queries[i]
         limit = own_keys[0] + slack[i]
@@ -193,12 +194,14 @@ def offer_rows(queries, approximate, slack, X, numbers, places, kernel, heaps):
             if distance < own_keys[0] or (distance == own_keys[0] and numbers[j] < own_numbers[0]):
                 own_keys[0] = distance
                 own_numbers[0] = numbers[j]
-                own_places[0] = places[j]
-                sink(own_keys, own_numbers, own_places, 0)
+                own_positions[0] = positions[j]
+                sink(own_keys, own_numbers, own_positions, 0)
                 limit = own_keys[0] + slack[i]
 
 
-def sort_heaps(keys: Float64, numbers: RowNumbers, places: Int64) -> tuple[Float64, Int64, Int64]:
+def sort_heaps(
+    keys: Float64, numbers: RowNumbers, positions: Int64
+) -> tuple[Float64, Int64, Int64]:
     """Return the heaps' entries in the order of (distance, number), row by row."""
     order = np.argsort(keys, axis=1)
     ranked = np.take_along_axis(keys, order, axis=1)
@@ -208,8 +211,10 @@ def sort_heaps(keys: Float64, numbers: RowNumbers, places: Int64) -> tuple[Float
     minor = np.argsort(numbers[tied], axis=1, kind="stable")
     major = np.take_along_axis(keys[tied], minor, axis=1).argsort(axis=1, kind="stable")
     order[tied] = np.take_along_axis(minor, major, axis=1)
-    numbers, places = (np.take_along_axis(values, order, axis=1) for values in (numbers, places))
-    return ranked, numbers, places
+    numbers, positions = (
+        np.take_along_axis(values, order, axis=1) for values in (numbers, positions)
+    )
+    return ranked, numbers, positions
 
 
 @exact_jit

@@ -12,13 +12,13 @@ LEAST_RANGE = 1e-300
 
 
 @exact_jit
-def pair_values(squared, places, strides, noise):
+def pair_values(squared, positions, strides, noise):
     """Return the values of pairs of rows: row i with row i + s, around the end, for every stride s.
 
     Parameters
     ----------
     squared : float array, shape (m, m)
-    places : int64 array, shape (m,). Where row i stands in the matrix.
+    positions : int64 array, shape (m,). Where row i stands in the matrix.
     strides : int64 array, shape (n,), >= 1. None at all: every pair, once.
     noise : float, >= 0. Values up to this become 0.
 
@@ -26,15 +26,15 @@ def pair_values(squared, places, strides, noise):
     -------
     values : float array, shape (m n,) or (m (m - 1) / 2,), >= 0, by the first row
     """
-    m, n = places.shape[0], strides.shape[0]
+    m, n = positions.shape[0], strides.shape[0]
     values = np.empty(m * n if n else m * (m - 1) // 2, squared.dtype)
     at = 0
     for i in range(m):
         # All strides of one row together: its values are in the cache.
-        row = squared[places[i]]
+        row = squared[positions[i]]
         for s in range(n if n else m - 1 - i):
             j = i + (strides[s] if n else s + 1)
-            value = row[places[j if j < m else j - m]]
+            value = row[positions[j if j < m else j - m]]
             values[at] = value if value > noise else 0.0
             at += 1
     return values
@@ -42,7 +42,7 @@ def pair_values(squared, places, strides, noise):
 
 @exact_jit
 def ranked_values(values, ranks):
-    """Return the values that would stand at some places if all were sorted.
+    """Return the values that would stand at some positions if all were sorted.
 
     Parameters
     ----------

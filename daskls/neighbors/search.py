@@ -49,13 +49,13 @@ class Neighbors:
     ----------
     distances : float64 array, shape (q, k). Squared; of the metric that was asked for.
     numbers : int64 array, shape (q, k). Global row numbers.
-    places : int64 array, shape (q, k). Where the rows stand in the store.
+    positions : int64 array, shape (q, k). Where the rows stand in the store.
     n_leaves_read : int array, shape (q,). Leaves that the bound did not exclude.
     """
 
     distances: Float64
     numbers: RowNumbers
-    places: Int64
+    positions: Int64
     n_leaves_read: Int64
 
 
@@ -108,7 +108,7 @@ def find_nearest(
     return Neighbors(
         np.concatenate([part.distances for part in parts]),
         np.concatenate([part.numbers for part in parts]),
-        np.concatenate([part.places for part in parts]),
+        np.concatenate([part.positions for part in parts]),
         np.concatenate([part.n_leaves_read for part in parts]),
     )
 
@@ -121,7 +121,7 @@ class _Tile:
         shape = len(queries), n_neighbors
         self.keys = np.full(shape, np.inf)
         self.numbers = np.full(shape, EMPTY)
-        self.places = np.full(shape, -1)
+        self.positions = np.full(shape, -1)
         self.n_read = np.zeros(len(queries), np.int64)
 
     def search(self, leaves: Regions, read_leaf: Callable[[int], LeafRows]) -> Neighbors:
@@ -145,7 +145,7 @@ class _Tile:
 
     def result(self) -> Neighbors:
         """Return the heaps, sorted."""
-        return Neighbors(*sort_heaps(self.keys, self.numbers, self.places), self.n_read)
+        return Neighbors(*sort_heaps(self.keys, self.numbers, self.positions), self.n_read)
 
     def _bounds(self, regions: Regions) -> tuple[Float64, Int64]:
         """Return bounds on the squared distances to each region's rows, and the nearest region."""
@@ -173,8 +173,8 @@ class _Tile:
             self._offer(leaf, active)
 
     def _offer(self, leaf: LeafRows, active: Int64) -> None:
-        heaps = self.keys, self.numbers, self.places
-        offer_blocks(self.exact, active, packed(leaf), leaf.X, leaf.numbers, leaf.places, heaps)
+        heaps = self.keys, self.numbers, self.positions
+        offer_blocks(self.exact, active, packed(leaf), leaf.X, leaf.numbers, leaf.positions, heaps)
 
 
 class _PolynomialTile(_Tile):
@@ -193,12 +193,14 @@ class _PolynomialTile(_Tile):
 
     def _offer(self, leaf: LeafRows, active: Int64) -> None:
         kernel = self.kernel.degree, self.kernel.gamma, self.kernel.coef0
-        heaps = self.keys, self.numbers, self.places, active
+        heaps = self.keys, self.numbers, self.positions, active
         queries = self.exact[active]
         for start in range(0, len(leaf.X), PRODUCT_ROWS):
             own = slice(start, start + PRODUCT_ROWS)
-            X, numbers, places = leaf.X[own], leaf.numbers[own], leaf.places[own]
-            offer_rows(queries, *self._approximate(X, queries), X, numbers, places, kernel, heaps)
+            X, numbers, positions = leaf.X[own], leaf.numbers[own], leaf.positions[own]
+            offer_rows(
+                queries, *self._approximate(X, queries), X, numbers, positions, kernel, heaps
+            )
 
     def _approximate(self, X: Reals, Q: Float64) -> tuple[Float64, Float64]:
         """Return distances by one GEMM, and by how much each query's may be wrong."""

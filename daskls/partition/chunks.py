@@ -44,11 +44,11 @@ class Chunks:
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
         """As of `Partition`; chunk sizes differ by one row at most."""
-        places = shuffle_numbers(numbers, self.n_rows, CHUNKS(self.seed))
-        yield places * self.n_leaves // self.n_rows
+        positions = shuffle_numbers(numbers, self.n_rows, CHUNKS(self.seed))
+        yield positions * self.n_leaves // self.n_rows
 
     def find(self, X: Reals) -> None:
-        """As of `Partition`: a chunk has no place in space."""
+        """As of `Partition`: a chunk has no position in space."""
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """As of `Partition`: a chunk is one cell."""

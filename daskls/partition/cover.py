@@ -100,11 +100,11 @@ class _NearerRows:
 
 
 def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranked: int) -> Int64:
-    """Return the places of all rows in the order in which they may become centers.
+    """Return the positions of all rows in the order in which they may become centers.
 
     Parameters
     ----------
-    numbers : int64 array, shape (n,). The global row number of each place.
+    numbers : int64 array, shape (n,). The global row number of each position.
     seed : int
     sampled : int64 array, shape (s,). Global numbers of sampled rows, increasing.
     X : real array, shape (s, d). The sampled rows.
@@ -133,21 +133,21 @@ class Cover:
 
     Attributes
     ----------
-    order : int array, shape (m,). Places, in the order in which they may become centers.
-    n_places : int, or None for m. The number n of all places, of which ``order`` may be a part.
-    centers : list of int. Places of the centers, in the order they were taken.
-    owner : int32 array, shape (n,). For each place the center, counted in ``centers``, in whose
+    order : int array, shape (m,). Positions, in the order in which they may become centers.
+    n_positions : int, or None for m. The number n of all, of which ``order`` may be a part.
+    centers : list of int. Positions of the centers, in the order they were taken.
+    owner : int32 array, shape (n,). For each position the center, counted in ``centers``, in whose
         list it has the smallest rank; of equal ranks the center of the smaller row number. -1: not
-        covered; below: that of the place -2 - owner, see `resolved_owner`.
+        covered; below: that of the position -2 - owner, see `resolved_owner`.
     n_rounds, n_searched : int
     """
 
     order: Int64
     n_assigned: int
-    n_places: int | None = None
+    n_positions: int | None = None
 
     def __post_init__(self) -> None:
-        n = self.n_places or len(self.order)
+        n = self.n_positions or len(self.order)
         self.centers: list[int] = []
         self.owner = np.full(n, -1, np.int32)
         self.n_rounds = self.n_searched = 0
@@ -162,7 +162,7 @@ class Cover:
         return int((self.owner != -1).sum())
 
     def next_round(self) -> Int64:
-        """Return the places whose neighbors the next round needs; none when all is covered."""
+        """Return the positions whose neighbors the next round needs; none when all is covered."""
         order, owner = self.order, self.owner
         taken: list[Int64] = []
         missing = self._size
@@ -179,37 +179,39 @@ class Cover:
             missing -= len(free)
         return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
-    def take_round(self, places: Int64, numbers: RowNumbers, lists: Ints) -> None:
+    def take_round(self, positions: Int64, numbers: RowNumbers, lists: Ints) -> None:
         """Decide a round's rows one after the other.
 
         Parameters
         ----------
-        places : int array, shape (r,). As `next_round` gave them.
+        positions : int array, shape (r,). As `next_round` gave them.
         numbers : int64 array, shape (r,). Their global row numbers.
-        lists : int array, shape (r, n_assigned). The places of each one's nearest rows, in order.
+        lists : int array, shape (r, n_assigned). The positions of their nearest rows, in order.
         """
         n_before = len(self.centers)
-        for place, number, nearest in zip(places.tolist(), numbers.tolist(), lists, strict=True):
-            if self.owner[place] != -1:
+        for position, number, nearest in zip(
+            positions.tolist(), numbers.tolist(), lists, strict=True
+        ):
+            if self.owner[position] != -1:
                 continue
-            if (nearest == place).any():
-                self._take(place, number, nearest)
+            if (nearest == position).any():
+                self._take(position, number, nearest)
             else:
                 # More equal rows of smaller numbers than the list holds. All of them have this same
                 # list, so another center would bring the same model: it follows the first of them.
-                self.owner[place] = -2 - nearest[0]
+                self.owner[position] = -2 - nearest[0]
         self.n_rounds += 1
-        self.n_searched += len(places)
-        covered = 1.0 - (len(self.centers) - n_before) / len(places)
+        self.n_searched += len(positions)
+        covered = 1.0 - (len(self.centers) - n_before) / len(positions)
         if covered < FEW_COVERED:
             self._size = min(2 * self._size, MAX_ROUND)
         elif covered > MANY_COVERED:
             self._size = max(self._size // 2, FIRST_ROUND)
 
-    def _take(self, place: int, number: int, nearest: Ints) -> None:
+    def _take(self, position: int, number: int, nearest: Ints) -> None:
         """Make a row a center and let it cover its nearest rows."""
         center = len(self.centers)
-        self.centers.append(place)
+        self.centers.append(position)
         ranks = np.arange(len(nearest), dtype=np.int32)
         better = ranks < self._rank[nearest]
         same = (ranks == self._rank[nearest]) & (number < self._owner_number[nearest])
@@ -218,7 +220,7 @@ class Cover:
         self.owner[won], self._owner_number[won] = center, number
 
     def resolved_owner(self) -> Int32:
-        """Return each place's center, int32 (n,), when all are covered.
+        """Return each position's center, int32 (n,), when all are covered.
 
         A row that is not among its own k' nearest, for there are more rows equal to it, has the
         center of the first of them.

@@ -262,8 +262,8 @@ def _threshold(position: Float64, n_first: int) -> float | None:
     gaps = np.flatnonzero(position[1:] > position[:-1]) + 1
     if len(gaps) == 0:
         return None
-    place = gaps[np.abs(gaps - n_first).argmin()]
-    below, above = position[place - 1], position[place]
+    cut = gaps[np.abs(gaps - n_first).argmin()]
+    below, above = position[cut - 1], position[cut]
     middle = below + (above - below) / 2
     # The midpoint of two adjacent floats rounds to one of them; it must not be the upper one.
     return float(middle if middle < above else below)

@@ -34,7 +34,8 @@ def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
 
     Returns
     -------
-    places : int64 array, shape (m,), in [0, n). A number's place depends on n and the seed alone.
+    positions : int64 array, shape (m,), in [0, n). Each depends on its number, n
+        and the seed alone.
 
     Notes
     -----
@@ -49,12 +50,12 @@ def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
     half = max((max(n - 1, 1).bit_length() + 1) // 2, 1)
     # Seeds that are near each other, and sizes, give orders that have nothing in common.
     key = int(row_keys(np.array([seed]), n)[0])
-    places = np.asarray(numbers, np.int64).copy()
-    outside = np.arange(len(places))
+    positions = np.asarray(numbers, np.int64).copy()
+    outside = np.arange(len(positions))
     while len(outside):
-        places[outside] = _permute(places[outside], half, key)
-        outside = outside[places[outside] >= n]
-    return places
+        positions[outside] = _permute(positions[outside], half, key)
+        outside = outside[positions[outside] >= n]
+    return positions
 
 
 def _permute(values: Int64, half: int, key: int) -> Int64:

@@ -9,7 +9,7 @@ from daskls.errors import DataError, ParameterError
 from daskls.plotting.lazy import new_axes, whole_numbers
 from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import resolve_grid
-from daskls.solvers.places import tried_places
+from daskls.solvers.grid_points import tried_points
 from daskls.store.reader import spec_from_json
 
 __all__ = ["GridDisplay"]
@@ -75,10 +75,10 @@ class GridDisplay:
         trained = report[report.n_trained > 0]
         if not len(trained):
             raise DataError("No cell of the model selected anything: each holds one class.")
-        places = [_find_choice(row, spec, estimator.n_features_in_) for row in trained]
+        points = [_find_choice(row, spec, estimator.n_features_in_) for row in trained]
         n_gammas = len(resolve_grid(spec, 1.0, 100, 2).gammas)
         counts = np.zeros((n_gammas, spec.n_costs), int)
-        np.add.at(counts, tuple(np.array(places).T), 1)
+        np.add.at(counts, tuple(np.array(points).T), 1)
         return cls(
             counts=counts,
             n_tried=_count_tried(trained, counts.shape),
@@ -142,8 +142,8 @@ def _count_tried(trained: Any, shape: tuple[int, int]) -> Int64:
     n_tried = np.zeros(shape, int)
     for row in trained:
         first = int(row.coarse_gamma), int(row.coarse_cost)
-        for place in tried_places(shape, first):
-            n_tried[place] += 1
+        for point in tried_points(shape, first):
+            n_tried[point] += 1
     return n_tried
 
 

@@ -151,11 +151,11 @@ class NeighborhoodDisplay:
         rng = np.random.default_rng(random_state)
         window = None if limits is None else np.asarray(limits, np.float64)
         numbers = _choose(_centers_in(reader, window), n_centers, rng)
-        own = leaves.read_places(_center_places(reader)[numbers])
+        own = leaves.read_positions(_center_positions(reader)[numbers])
         centers = own.X.astype(np.float64)
         counts = _neighbor_counts(estimator, reader, leaves.n_rows)
         radii = _find_radii(centers, counts, leaves)
-        drawn = leaves.read_places(_choose(_places_in(leaves, window), n_rows, rng))
+        drawn = leaves.read_positions(_choose(_positions_in(leaves, window), n_rows, rng))
         if window is None:
             window = _find_limits(drawn.X, centers, radii[:, 0])
         pixels = pixel_grid(window, resolution).reshape(2, -1).T
@@ -357,21 +357,21 @@ def _centers_in(reader: ModelReader, window: Float64 | None) -> Int64:
     return np.flatnonzero(inside)
 
 
-def _center_places(reader: ModelReader) -> Int64:
+def _center_positions(reader: ModelReader) -> Int64:
     """Return where each center stands among the model's rows."""
     stored = read_centers(Root.open(reader.path))
     if stored is None:
         raise StoreError(f"The model at {reader.path} lacks its centers. Copy or train it again.")
-    return stored.places
+    return stored.positions
 
 
-def _places_in(leaves: LeafReader, window: Float64 | None) -> Int64:
-    """Return the places of the rows of all leaves that reach into a window."""
+def _positions_in(leaves: LeafReader, window: Float64 | None) -> Int64:
+    """Return the positions of the rows of all leaves that reach into a window."""
     if window is None:
         return np.arange(leaves.n_rows)
     regions = leaves.regions
     touches = ((regions.low <= window[:, 1]) & (regions.high >= window[:, 0])).all(axis=1)
-    return np.flatnonzero(np.repeat(touches, np.diff(leaves.first_places)))
+    return np.flatnonzero(np.repeat(touches, np.diff(leaves.first_positions)))
 
 
 def _neighbor_counts(estimator: Any, reader: ModelReader, n_rows: int) -> tuple[int, int]:

@@ -36,8 +36,8 @@ def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
         return tuple(dask.compute(*collections, scheduler=local_scheduler()))
     results = list(collections)
     lazy = [i for i, value in enumerate(collections) if dask.is_dask_collection(value)]
-    for place, result in stream([collections[i] for i in lazy], client):
-        results[lazy[place]] = result
+    for index, result in stream([collections[i] for i in lazy], client):
+        results[lazy[index]] = result
     return tuple(results)
 
 
@@ -95,15 +95,15 @@ def compute_blocks(blocks: da.Array, client: Any = None) -> list[Any]:
     if client is None:
         return list(dask.compute(*tasks, optimize_graph=False, scheduler=local_scheduler()))
     results: list[Any] = [None] * len(tasks)
-    for place, result in stream(tasks, client, optimize_graph=False):
-        results[place] = result
+    for index, result in stream(tasks, client, optimize_graph=False):
+        results[index] = result
     return results
 
 
 def stream(
     collections: Sequence[Any], client: Any, *, optimize_graph: bool = True
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the place and the value of each collection as soon as it is computed on a cluster.
+    """Yield the index and the value of each collection as soon as it is computed on a cluster.
 
     Parameters
     ----------
@@ -139,17 +139,17 @@ class _Work:
 
         self.collections, self.client, self.optimize_graph = collections, client, optimize_graph
         # Equal collections share a future.
-        self._places: dict[Any, list[int]] = {}
+        self._indices: dict[Any, list[int]] = {}
         self._tries = [0] * len(collections)
         # Workers that were left out when each was submitted.
         self._n_blind = [0] * len(collections)
         self._waiting = as_completed(loop=client.loop, with_results=True)
         self._patience, self._sight = Patience(client), current_sight()
 
-    def submit(self, places: Sequence[int]) -> None:
+    def submit(self, indices: Sequence[int]) -> None:
         """Send some of the collections to the scheduler."""
         futures = self.client.compute(
-            [self.collections[i] for i in places],
+            [self.collections[i] for i in indices],
             optimize_graph=self.optimize_graph,
             # Before other tasks like the one we are in: else all of them would begin, and hold
             # their memory, before the first could end.
@@ -157,24 +157,24 @@ class _Work:
             workers=None if self._sight is None else self._sight.allowed(),
         )
         n_blind = 0 if self._sight is None else len(self._sight.blind)
-        for future, place in zip(futures, places, strict=True):
-            self._n_blind[place] = n_blind
-            self._places.setdefault(future, []).append(place)
+        for future, index in zip(futures, indices, strict=True):
+            self._n_blind[index] = n_blind
+            self._indices.setdefault(future, []).append(index)
         self._waiting.update(set(futures))
 
     def results(self) -> Iterator[tuple[int, Any]]:
-        """Yield places and values; what fails for no good reason is submitted again."""
-        while self._places:
+        """Yield indices and values; what fails for no good reason is submitted again."""
+        while self._indices:
             failed: list[int] = []
             for future, result in self._next():
-                places = self._places.pop(future)
+                indices = self._indices.pop(future)
                 status = future.status
                 future.release()
                 if status == "error" or isinstance(result, CancelledError):
-                    self._judge(places[0], result)
-                    failed += places
+                    self._judge(indices[0], result)
+                    failed += indices
                 else:
-                    yield from ((place, result) for place in places)
+                    yield from ((index, result) for index in indices)
             if failed:
                 # The loop must have released the old futures: the new ones have their keys.
                 self.client.sync(_turn)
@@ -195,32 +195,32 @@ class _Work:
             self._patience.check()
         return batch
 
-    def _judge(self, place: int, result: Any) -> None:
+    def _judge(self, index: int, result: Any) -> None:
         """Raise what ended a task, unless it is worth another try."""
         if isinstance(result, CancelledError):
             raise cluster_error(f"The cluster gave a task up: {result}")
         _, error, traceback = result
         if is_loss(error):
             raise cluster_error(f"The cluster lost a task: {error}") from error
-        if self._is_blindness(place, error):
+        if self._is_blindness(index, error):
             return
-        self._tries[place] += 1
-        if isinstance(error, DasklsError) or self._tries[place] > RETRIES:
+        self._tries[index] += 1
+        if isinstance(error, DasklsError) or self._tries[index] > RETRIES:
             raise error.with_traceback(traceback)
 
-    def _is_blindness(self, place: int, error: BaseException) -> bool:
+    def _is_blindness(self, index: int, error: BaseException) -> bool:
         """Whether a worker failed for want of the store or the data, while others have them."""
         if self._sight is None or not isinstance(error, (StoreError, OSError)):
             return False
         self._sight.exclude_blind()
-        return len(self._sight.blind) > self._n_blind[place]
+        return len(self._sight.blind) > self._n_blind[index]
 
     def release(self) -> None:
         """Let the scheduler forget what is still to be done."""
         self._waiting.clear()
-        for future in self._places:
+        for future in self._indices:
             future.release()
-        self._places = {}
+        self._indices = {}
 
 
 async def _turn() -> None:

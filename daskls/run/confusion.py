@@ -118,8 +118,8 @@ def _tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
     """Return the counts as a matrix: the model's classes first, in its order, then foreign ones."""
     foreign = sorted({true for true, _ in total} - set(known), key=str)
     labels = [*known, *foreign]
-    place = {label: i for i, label in enumerate(labels)}
+    index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)), np.int64)
     for (true, given), n in total.items():
-        counts[place[true], place[given]] = n
+        counts[index[true], index[given]] = n
     return Confusion(labels, counts)

@@ -157,10 +157,10 @@ def _bundles(begun: Beginning, leaf_rows: Int64) -> list[tuple[int, int]]:
 
 def _finished_rows(begun: Beginning, leaf_rows: Int64) -> Callable[[], int]:
     """Return a function that counts the rows gathered."""
-    places = np.r_[0, np.cumsum(leaf_rows)]
+    positions = np.r_[0, np.cumsum(leaf_rows)]
 
     def count() -> int:
         found = finished_bundles(begun.root.path, "rows")
-        return sum(int(places[last + 1] - places[first]) for first, last in found)
+        return sum(int(positions[last + 1] - positions[first]) for first, last in found)
 
     return count

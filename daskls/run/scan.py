@@ -97,8 +97,8 @@ def scan_block(
 
 def _first(bad: Mask, first_row: int) -> int | None:
     """Return the global number of the first bad row."""
-    places = np.flatnonzero(bad)
-    return first_row + int(places[0]) if len(places) else None
+    bad_rows = np.flatnonzero(bad)
+    return first_row + int(bad_rows[0]) if len(bad_rows) else None
 
 
 def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classes") -> TargetScan:

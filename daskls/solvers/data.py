@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.kernels.votes import pairs_of
 from daskls.records import Float32, Float64, Int64, KernelSpec, SolverSpec
-from daskls.solvers.places import NO_PASS, Place
+from daskls.solvers.grid_points import NO_PASS, GridPoint
 
 __all__ = ["CellData", "Choice", "Counts", "kernel_of", "max_steps"]
 
@@ -65,7 +65,7 @@ class Choice:
 
     ``coef`` is float32 (k - 1, m) as scikit-learn's ``dual_coef_``; ``intercepts`` float64, one a
     pair of classes. ``n_tried`` counts the combinations of the grid that were trained, ``first``
-    names the place that the coarse pass chose.
+    names the point that the coarse pass chose.
     """
 
     kernel: KernelSpec
@@ -76,7 +76,7 @@ class Choice:
     counts: Counts
     edge: str = ""
     n_tried: int = 0
-    first: Place = NO_PASS
+    first: GridPoint = NO_PASS
 
 
 def max_steps(n_rows: int) -> int:

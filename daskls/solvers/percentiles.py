@@ -31,7 +31,7 @@ def width_gammas(
     percentiles: tuple[float, ...],
     seed: tuple[int, ...],
     noise: float = 0.0,
-    places: Int64 | None = None,
+    positions: Int64 | None = None,
 ) -> tuple[float, ...]:
     """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
 
@@ -41,7 +41,7 @@ def width_gammas(
     percentiles : tuple of float, decreasing: widest first
     seed : tuple of int. Names the neighborhood.
     noise : float. Squared distances up to this are rounding errors of 0.
-    places : int array, shape (m,), or None. Where the rows stand in the matrix, if not in order.
+    positions : int array, shape (m,), or None. Where the rows stand in the matrix, if not in order.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def width_gammas(
     (0.25,)
     """
     m = len(squared)
-    places = np.arange(m) if places is None else places
-    pairs = pair_values(squared, places, sampled_strides(m, seed), squared.dtype.type(noise))
+    positions = np.arange(m) if positions is None else positions
+    pairs = pair_values(squared, positions, sampled_strides(m, seed), squared.dtype.type(noise))
     # numpy.percentile of the distances, but for a sort of all of them.
     at = np.array(percentiles) / 100 * (len(pairs) - 1)
     below, above = np.floor(at).astype(int), np.ceil(at).astype(int)

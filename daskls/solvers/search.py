@@ -1,7 +1,7 @@
 """The search of one cell's grid: which combinations of C and gamma are trained, and which is best.
 
 ``"full"`` trains every combination on every fold. ``"refine"`` goes from coarse to fine: every
-other place of each axis at a tolerance `LOOSE` times as large, then the best place and its
+other value of each axis at a tolerance `LOOSE` times as large, then the best point and its
 neighbors at the tolerance asked for. Fold by fold, whoever is beaten beyond doubt on the rows of
 these folds leaves. The chosen combination's fold models are brought to the plain gap in the end.
 """
@@ -16,8 +16,8 @@ from daskls.solvers.base import Sizes
 from daskls.solvers.data import CellData, Choice, kernel_of
 from daskls.solvers.doubt import is_beaten
 from daskls.solvers.grid import Grid
+from daskls.solvers.grid_points import NO_PASS, GridPoint, coarse_points, near_points
 from daskls.solvers.pairs import ClassPairs
-from daskls.solvers.places import NO_PASS, Place, near_places, places_of
 from daskls.solvers.sums import total
 from daskls.solvers.width import Line, Seeds, Width
 
@@ -80,32 +80,32 @@ class GridSearch:
         """The weight of all rows that are held out once."""
         return total(self.weights[self.fold_ptr[0] : self.fold_ptr[-1]])
 
-    def run(self) -> tuple[Trained, Place]:
-        """Search; return the best combination, and the place that a coarse pass chose."""
+    def run(self) -> tuple[Trained, GridPoint]:
+        """Search; return the best combination, and the point that a coarse pass chose."""
         return self._run_full() if self.spec.search == "full" else self._run_refined()
 
     def choose(self, *, finish: bool) -> Choice:
         """Search; average the chosen fold models, brought to the plain gap if ``finish``."""
         return self._choice(*self.run(), finish=finish)
 
-    def _run_full(self) -> tuple[Trained, Place]:
+    def _run_full(self) -> tuple[Trained, GridPoint]:
         for g in range(len(self.grid.gammas)):
             self.visit(g, list(range(len(self.grid.costs))), prune=False)
         return self._found(), NO_PASS
 
-    def _run_refined(self) -> tuple[Trained, Place]:
+    def _run_refined(self) -> tuple[Trained, GridPoint]:
         """Search from coarse to fine; grids of short axes alone are tried whole."""
         shape = len(self.grid.gammas), len(self.grid.costs)
-        gammas, costs = places_of(shape)
+        gammas, costs = coarse_points(shape)
         is_whole = len(gammas) * len(costs) == shape[0] * shape[1]
         for g in gammas:
             self.visit(g, costs, loose=1.0 if is_whole else LOOSE)
         first = self._found()
         if is_whole:
             return first, NO_PASS
-        # The place itself is trained again, to the same tolerance as its neighbors.
+        # The point itself is trained again, to the same tolerance as its neighbors.
         self.best = None
-        near_gammas, near_costs = near_places(shape, (first.gamma, first.cost))
+        near_gammas, near_costs = near_points(shape, (first.gamma, first.cost))
         for g in near_gammas:
             self.visit(g, near_costs)
         return self._found(), (first.gamma, first.cost)
@@ -115,19 +115,19 @@ class GridSearch:
             raise AssertionError("the best of a search is never beaten")
         return self.best
 
-    def visit(self, g: int, places: list[int], *, loose: float = 1.0, prune: bool = True) -> None:
+    def visit(self, g: int, indices: list[int], *, loose: float = 1.0, prune: bool = True) -> None:
         """Train some C values at one width, fold by fold; keep the best.
 
         Parameters
         ----------
-        g : int. The width's place.
-        places : list of int, increasing. Those of the C values.
+        g : int. The width's index.
+        indices : list of int, increasing. Those of the C values.
         loose : float. The tolerance, in units of the one asked for.
         prune : bool. Leave out, after each fold, who is beaten on the folds so far.
         """
-        self.tried.update((g, i) for i in places)
+        self.tried.update((g, i) for i in indices)
         self.width.move(self.grid.gammas[g], self.seeds)
-        alive = list(places)
+        alive = list(indices)
         wrong = {i: np.zeros_like(self.weights) for i in alive}
         lines: dict[int, list[Line]] = {i: [] for i in alive}
         for at, fold in enumerate(self.folds):
@@ -175,7 +175,7 @@ class GridSearch:
             betas = np.concatenate([line.betas for line in trained.lines])
             self.seeds = Seeds(betas, self.grid.costs[trained.cost])
 
-    def _choice(self, best: Trained, first: Place, *, finish: bool) -> Choice:
+    def _choice(self, best: Trained, first: GridPoint, *, finish: bool) -> Choice:
         """Average the fold models of the selected combination."""
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
         betas = np.concatenate([line.betas for line in best.lines])
@@ -205,8 +205,8 @@ class GridSearch:
 
     def _edge(self, g: int, i: int) -> str:
         """Name the axes of the grid on whose first or last value the choice lies."""
-        places = {"C": (i, len(self.grid.costs)), "gamma": (g, len(self.grid.gammas))}
-        return " ".join(name for name, (at, n) in places.items() if n > 1 and at in (0, n - 1))
+        axes = {"C": (i, len(self.grid.costs)), "gamma": (g, len(self.grid.gammas))}
+        return " ".join(name for name, (at, n) in axes.items() if n > 1 and at in (0, n - 1))
 
 
 def search_nbytes(sizes: Sizes, n_rows: int) -> int:
@@ -227,6 +227,6 @@ def _n_together(spec: SolverSpec) -> int:
     """Return how many C values are trained at one width, at the most."""
     if spec.search == "full":
         return spec.n_costs
-    _, coarse = places_of((1, spec.n_costs))
-    # Then a place and its neighbors.
+    _, coarse = coarse_points((1, spec.n_costs))
+    # Then a point and its neighbors.
     return max(len(coarse), min(spec.n_costs, 3))

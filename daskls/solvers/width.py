@@ -26,7 +26,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
-    """Each fold's solution at the best place so far: betas float32 (n_folds, s), and its C.
+    """Each fold's solution at the best point so far: betas float32 (n_folds, s), and its C.
 
     ``cost`` is 0 where there is none yet.
     """

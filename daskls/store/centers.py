@@ -1,4 +1,4 @@
-"""The centers of FaLK-SVM in the store: their places, and the center of every row."""
+"""The centers of FaLK-SVM in the store: their positions, and the center of every row."""
 
 from dataclasses import dataclass
 
@@ -18,42 +18,42 @@ CENTER_CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """A covering set. Centers are numbered by place, so that neighbors in number are near.
+    """A covering set. Centers are numbered by position, so that neighbors in number are near.
 
     Attributes
     ----------
-    places : int64 array, shape (c,), increasing
+    positions : int64 array, shape (c,), increasing
     n_rounds, n_searched : int. Rounds of the covering, and rows whose neighbors they searched.
-    group : Group. Holds the center of each place, ``owner``: int32 (n,).
+    group : Group. Holds the center of each position, ``owner``: int32 (n,).
     """
 
-    places: Int64
+    positions: Int64
     n_rounds: int
     n_searched: int
     group: Group
 
     def owners(self, start: int, stop: int) -> Int32:
-        """Return the center of each of the places start .. stop - 1."""
+        """Return the center of each of the positions start .. stop - 1."""
         found = self.group.read("owner", slice(start, stop), kind="i")
         if len(found) != stop - start:
             raise damaged(self.group.where(), f"it has no owners of places {start} to {stop}")
-        check_codes(self.group.where("owner"), "owner", found, len(self.places))
+        check_codes(self.group.where("owner"), "owner", found, len(self.positions))
         return found
 
 
 def write_centers(
-    root: Root, places: list[int], owner: Int32, n_rounds: int, n_searched: int
+    root: Root, positions: list[int], owner: Int32, n_rounds: int, n_searched: int
 ) -> Centers:
-    """Number the centers by place and write them.
+    """Number the centers by position and write them.
 
     Parameters
     ----------
     root : Root
-    places : list of int. Of the centers, in the order they were taken.
+    positions : list of int. Of the centers, in the order they were taken.
     owner : int array, shape (n,). Each row's center, counted in that order.
     n_rounds, n_searched : int
     """
-    taken = np.array(places, np.int64)
+    taken = np.array(positions, np.int64)
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
@@ -77,8 +77,13 @@ def read_centers(root: Root) -> Centers | None:
         return None
     with malformed_is_damage(group.where()):
         n_rounds, n_searched = (int(str(group.attrs[name])) for name in ("n_rounds", "n_searched"))
-    places = group.read("places", shape=(None,), kind="i")
+    positions = group.read("places", shape=(None,), kind="i")
     n_rows = group.shape_of("owner")[0]
-    if not len(places) or places[0] < 0 or places[-1] >= n_rows or (np.diff(places) <= 0).any():
+    if (
+        not len(positions)
+        or positions[0] < 0
+        or positions[-1] >= n_rows
+        or (np.diff(positions) <= 0).any()
+    ):
         raise damaged(group.where("places"), "places of centers do not rise inside the rows")
-    return Centers(places, n_rounds, n_searched, group)
+    return Centers(positions, n_rounds, n_searched, group)

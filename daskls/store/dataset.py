@@ -264,10 +264,10 @@ class DatasetWriter:
         first = 0
         while first < len(X_block):
             taken = min(self.chunk_rows - self._n_buffered, len(X_block) - first)
-            place = slice(self._n_buffered, self._n_buffered + taken)
-            self._X_buffer[place] = X_block[first : first + taken]
+            filled = slice(self._n_buffered, self._n_buffered + taken)
+            self._X_buffer[filled] = X_block[first : first + taken]
             if self._y_buffer is not None and y_block is not None:
-                self._y_buffer[place] = y_block[first : first + taken]
+                self._y_buffer[filled] = y_block[first : first + taken]
             self._n_buffered += taken
             first += taken
             if self._n_buffered == self.chunk_rows:

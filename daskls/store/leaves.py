@@ -1,7 +1,7 @@
 """The training rows of a model that searches among them: regrouped by leaf and by cell, once.
 
 ``rows/<first>-<last>/`` holds the rows of some leaves as flat arrays; a folder appears whole. A
-row's *place* counts through all leaves. Leaves are read one at a time and kept in a cache of
+row's *position* counts through all leaves. Leaves are read one at a time and kept in a cache of
 bounded size, a cache a process.
 """
 
@@ -123,7 +123,7 @@ class LeafReader:
     Attributes
     ----------
     regions : Regions, one a leaf
-    first_places : int64 array, shape (n_leaves + 1,). The place of each leaf's first row.
+    first_positions : int64 array, shape (n_leaves + 1,). The position of each leaf's first row.
     """
 
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
@@ -141,10 +141,10 @@ class LeafReader:
         check_counts(where, "n_cells", n_cells, len(self._cell_rows))
         check_counts(where, "cell_rows", self._cell_rows, root.n_rows)
         self._store, self._n_classes = root.store, root.n_classes
-        self.first_places = np.r_[0, np.cumsum(leaf_rows)]
+        self.first_positions = np.r_[0, np.cumsum(leaf_rows)]
         self._cell_ptr = np.r_[0, np.cumsum(n_cells)]
         by_cell = np.r_[0, np.cumsum(self._cell_rows)]
-        if not np.array_equal(by_cell[self._cell_ptr], self.first_places):
+        if not np.array_equal(by_cell[self._cell_ptr], self.first_positions):
             raise damaged(where, "the rows of cells do not add up to those of leaves")
         self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
         shape = len(self._cell_rows), width
@@ -156,7 +156,7 @@ class LeafReader:
     @property
     def n_rows(self) -> int:
         """The number of rows of all leaves."""
-        return int(self.first_places[-1])
+        return int(self.first_positions[-1])
 
     @property
     def n_leaves(self) -> int:
@@ -183,9 +183,9 @@ class LeafReader:
         """Return the bundles that are not on disk."""
         return set(self._bundles) - set(finished_bundles(self._store, ROWS_KIND))
 
-    def leaf_of(self, places: Int64) -> Int64:
-        """Return the leaf of each place."""
-        found: Int64 = np.searchsorted(self.first_places, places, side="right") - 1
+    def leaf_of(self, positions: Int64) -> Int64:
+        """Return the leaf of each position."""
+        found: Int64 = np.searchsorted(self.first_positions, positions, side="right") - 1
         return found
 
     def read_leaf(self, leaf: int) -> LeafRows:
@@ -210,7 +210,7 @@ class LeafReader:
         if first not in self._groups:
             # Kept open: it says where everything is.
             self._groups[first] = open_leaf_group(self._store, first, last)
-        begin, start, stop, end = self.first_places[[first, leaf, leaf + 1, last + 1]].tolist()
+        begin, start, stop, end = self.first_positions[[first, leaf, leaf + 1, last + 1]].tolist()
         n_features = (self.regions.low.shape[1],) if name == "X" else ()
         own = slice(None) if whole else slice(start - begin, stop - begin)
         return self._groups[first].read(name, own, shape=(end - begin, *n_features))
@@ -229,25 +229,25 @@ class LeafReader:
             self._column(leaf, "numbers"),
             np.r_[0, np.cumsum(self._cell_rows[cells])],
             self._cells.take(cells),
-            int(self.first_places[leaf]),
+            int(self.first_positions[leaf]),
         )
 
     def read_numbers(self) -> RowNumbers:
-        """Return the global row number of every place, int64 (n,)."""
+        """Return the global row number of every position, int64 (n,)."""
         return np.concatenate([self._column(a, "numbers", whole=True) for a, _ in self._bundles])
 
-    def read_places(self, places: Int64) -> Rows:
-        """Return the rows at some places, read leaf by leaf.
+    def read_positions(self, positions: Int64) -> Rows:
+        """Return the rows at some positions, read leaf by leaf.
 
         Parameters
         ----------
-        places : int array of any shape
+        positions : int array of any shape
 
         Returns
         -------
-        rows : Rows, each array in the shape of ``places`` (X has one more axis)
+        rows : Rows, each array in the shape of ``positions`` (X has one more axis)
         """
-        flat = places.ravel()
+        flat = positions.ravel()
         if not len(flat):
             raise ValueError("no places to read")
         leaves = self.leaf_of(flat)
@@ -259,10 +259,10 @@ class LeafReader:
             sources = (rows.X, *self._read_labels(leaf), rows.numbers)
             if not columns:
                 columns = [np.empty((len(flat), *c.shape[1:]), c.dtype) for c in sources]
-            inside = flat[own] - rows.first_place
+            inside = flat[own] - rows.first_position
             for column, source in zip(columns, sources, strict=True):
                 column[own] = source[inside]
-        return Rows(*(column.reshape(*places.shape, *column.shape[1:]) for column in columns))
+        return Rows(*(column.reshape(*positions.shape, *column.shape[1:]) for column in columns))
 
 
 class _Cache:

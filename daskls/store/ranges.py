@@ -58,15 +58,15 @@ def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> AnyArray | No
         return None
     out = np.empty((stop - start, *array.shape[1:]), np.dtype(array.dtype))
     folder, inside_of = Folder(str(array.store_path.store.root)), array.store_path.path
-    for name, first, last, place in _parts(array, start, stop):
+    for name, first, last, target in _parts(array, start, stop):
         key = f"{inside_of}/{name}" if inside_of else name
         rows = _read_part(folder, key, array.chunks, dtype, first, last)
         if rows is None:
             # Zarr's answer for a chunk that was never written.
             rows = np.full((last - first, *array.chunks[1:]), array.fill_value or 0, dtype)
         # A chunk at an edge is stored whole, beyond the array's end too.
-        inside = tuple(slice(s.stop - s.start) for s in place[1:])
-        out[place] = rows[(slice(None), *inside)]
+        inside = tuple(slice(s.stop - s.start) for s in target[1:])
+        out[target] = rows[(slice(None), *inside)]
     return out
 
 
@@ -79,13 +79,13 @@ def _parts(
     across = [range(math.ceil(n / c)) for c, n in sizes]
     for down in range(start // height, math.ceil(stop / height)):
         low, high = max(start, down * height), min(stop, (down + 1) * height)
-        for places in product(*across):
+        for indices in product(*across):
             beside = [
-                slice(i * c, min((i + 1) * c, n)) for i, (c, n) in zip(places, sizes, strict=True)
+                slice(i * c, min((i + 1) * c, n)) for i, (c, n) in zip(indices, sizes, strict=True)
             ]
-            key = array.metadata.encode_chunk_key((down, *places))
-            place = (slice(low - start, high - start), *beside)
-            yield key, low - down * height, high - down * height, place
+            key = array.metadata.encode_chunk_key((down, *indices))
+            target = (slice(low - start, high - start), *beside)
+            yield key, low - down * height, high - down * height, target
 
 
 def _read_part(

@@ -49,7 +49,7 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
     # Its centers are enough.
     with Writes(path, stop), dask.config.set(scheduler="sync"), pytest.raises(StopError):
         model.fit(X, y)
-    centers = read_centers(Root.open(path)).places[: 4 * chunk].tolist()
+    centers = read_centers(Root.open(path)).positions[: 4 * chunk].tolist()
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
     neighbors = Falk((k,), percentiles=(50.0,))

@@ -119,7 +119,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
 
     assert part == (0, len(radii) - 1)
     reader = job.own.handle.open()
-    largest = int(np.diff(reader.first_places).max())
+    largest = int(np.diff(reader.first_positions).max())
     sizes = TaskSizes(2, 4, 2, SEARCH_CELL_ROWS, SolverSpec())
     projected = ball_nbytes(sizes, len(radii), largest, n_pairs)
     peak = peak_of(run)

@@ -28,11 +28,11 @@ class Leaves:
         groups = [np.flatnonzero(of_leaf == leaf) for leaf in range(n_leaves)]
         for i in range(n_empty):
             groups.insert(2 * i, np.empty(0, int))
-        self.leaves, self.by_place = [], np.empty(0, np.int64)
+        self.leaves, self.by_position = [], np.empty(0, np.int64)
         for own in groups:
             rows = own[np.argsort(self.numbers[own])]
             self.leaves.append(self._leaf(rows, cell_rows))
-            self.by_place = np.r_[self.by_place, self.leaves[-1].numbers]
+            self.by_position = np.r_[self.by_position, self.leaves[-1].numbers]
         self.regions = join_regions([leaf.X for leaf in self.leaves])
         self.read = []
 
@@ -54,7 +54,7 @@ class Leaves:
             self.numbers[rows],
             ptr,
             measure_regions(X, ptr),
-            len(self.by_place),
+            len(self.by_position),
         )
 
     def read_leaf(self, leaf):
@@ -114,10 +114,10 @@ def sort_rows(distances, numbers, k):
 
 
 def check_search(leaves, queries, k, distances, *metric):
-    """Rows, order, distances and places of a search are those of all distances, sorted."""
+    """Rows, order, distances and positions of a search are those of all distances, sorted."""
     found = leaves.search(queries, k, *metric)
     expected, numbers = sort_rows(distances, leaves.numbers, k)
     np.testing.assert_array_equal(found.numbers, numbers)
     np.testing.assert_array_equal(found.distances, expected)
-    np.testing.assert_array_equal(leaves.by_place[found.places], numbers)
+    np.testing.assert_array_equal(leaves.by_position[found.positions], numbers)
     return found

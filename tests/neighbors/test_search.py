@@ -86,7 +86,7 @@ def test_rows_and_order_are_those_of_all_distances_sorted(kind, dtype, shape):
 
 @pytest.mark.parametrize("kind", ["a grid of ties", "duplicates", "whole numbers"])
 def test_the_data_above_is_full_of_ties(kind):
-    """Where only numbers decide who is among the nearest, also at the last place."""
+    """Where only numbers decide who is among the nearest, also at the last position."""
     X = make_rows(kind)
     distances = np.sort(squared_distances(make_queries(X), X), axis=1)
     assert (distances[:, 49] == distances[:, 50]).mean() > 0.5
@@ -176,7 +176,7 @@ def test_the_size_of_a_tile_leaves_no_trace(kind, tile, monkeypatch):
     n_reads = len(leaves.read)
     tiny_tiles(monkeypatch, TILE_QUERIES=tile)
     found = check_search(leaves, queries, 20, squared_distances(queries, X))
-    for name in ("distances", "numbers", "places"):
+    for name in ("distances", "numbers", "positions"):
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
     # Each tile reads its leaves: the patch took effect.
     assert (len(leaves.read) > n_reads) == (tile < len(queries))
@@ -186,7 +186,7 @@ def test_no_queries():
     X = make_rows("2 features")
     leaves = Leaves(X, 4)
     found = leaves.search(X[:0], 3)
-    assert found.numbers.shape == found.distances.shape == found.places.shape == (0, 3)
+    assert found.numbers.shape == found.distances.shape == found.positions.shape == (0, 3)
     assert found.n_leaves_read.shape == (0,)
     assert leaves.read == []
 

@@ -11,8 +11,8 @@ from daskls.partition.shuffle import row_keys
 FIRST_NUMBER = 2**33
 
 
-def nearest_places(X, numbers, k):
-    """Return the places of each row's k nearest rows, by (squared distance, row number)."""
+def nearest_positions(X, numbers, k):
+    """Return the positions of each row's k nearest rows, by (squared distance, row number)."""
     lists = []
     for row in X:
         distances = ((X - row) ** 2).sum(axis=1)
@@ -21,38 +21,38 @@ def nearest_places(X, numbers, k):
 
 
 def cover_in_turn(order, numbers, lists):
-    """Take one row after the other; return the centers and, for each place, the owner.
+    """Take one row after the other; return the centers and, for each position, the owner.
 
     Equation 12: the next row of the order that no center's list holds becomes a center. Equation
     14: a row belongs to the center in whose list it ranks first, then to the smaller row number.
     A row that its own list does not hold becomes no center: it goes where that list's first goes.
     """
     covered, centers = set(), []
-    for place in order.tolist():
-        own = lists[place].tolist()
-        if place not in covered and place in own:
-            centers.append(place)
+    for position in order.tolist():
+        own = lists[position].tolist()
+        if position not in covered and position in own:
+            centers.append(position)
             covered.update(own)
-    claims = {place: [] for place in range(len(order))}
-    for center, place in enumerate(centers):
-        for rank, row in enumerate(lists[place].tolist()):
-            claims[row].append((rank, numbers[place], center))
+    claims = {position: [] for position in range(len(order))}
+    for center, position in enumerate(centers):
+        for rank, row in enumerate(lists[position].tolist()):
+            claims[row].append((rank, numbers[position], center))
     owner = []
-    for place in range(len(order)):
-        while not claims[place]:
-            place = lists[place][0]
-        owner.append(min(claims[place])[2])
+    for position in range(len(order)):
+        while not claims[position]:
+            position = lists[position][0]
+        owner.append(min(claims[position])[2])
     return centers, owner
 
 
 def cover_in_rounds(order, numbers, lists, most=None):
     """Return the covering, and the sizes of its rounds."""
     state, sizes = Cover(order, lists.shape[1]), []
-    while len(places := state.next_round()[:most]):
-        assert (state.owner[places] == -1).all(), "covered rows need no search"
+    while len(positions := state.next_round()[:most]):
+        assert (state.owner[positions] == -1).all(), "covered rows need no search"
         assert len(sizes) < len(order), "a round decides one row at least"
-        sizes.append(len(places))
-        state.take_round(places, numbers[places], lists[places])
+        sizes.append(len(positions))
+        state.take_round(positions, numbers[positions], lists[positions])
     assert (state.n_rounds, state.n_searched) == (len(sizes), sum(sizes))
     assert state.n_covered == len(order)
     return state, sizes
@@ -95,7 +95,7 @@ def problem(kind, n_assigned, seed=0):
     numbers = random_numbers(rng, len(X))
     by_number = np.argsort(numbers)
     order = order_rows(numbers, seed, numbers[by_number], X[by_number], 40)
-    return order, numbers, nearest_places(X, numbers, n_assigned)
+    return order, numbers, nearest_positions(X, numbers, n_assigned)
 
 
 @pytest.mark.parametrize("first_round", [1, 2, 64, 1000])
@@ -106,7 +106,7 @@ def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_
     order, numbers, lists = problem(kind, n_assigned)
     state, sizes = check_cover(order, numbers, lists)
     assert sizes[0] == min(first_round, len(order))
-    assert all(place in lists[place] for place in state.centers)
+    assert all(position in lists[position] for position in state.centers)
     n_different = 30 if kind == "repeated" else len(order)
     assert n_different / n_assigned <= len(state.centers) <= n_different
 
@@ -127,7 +127,7 @@ def test_all_rows_in_one_list():
 def test_more_equal_rows_than_a_list_holds():
     """A list then holds the rows of the smallest numbers, and the others go where they go."""
     numbers = np.array([40, 10, 30, 20, 50])
-    lists = nearest_places(np.zeros((5, 2)), numbers, 2)
+    lists = nearest_positions(np.zeros((5, 2)), numbers, 2)
     assert lists.tolist() == [[1, 3]] * 5
     state, _ = check_cover(np.array([4, 3, 0, 1, 2]), numbers, lists)
     assert state.centers == [3]
@@ -136,7 +136,7 @@ def test_more_equal_rows_than_a_list_holds():
 
 
 def test_a_row_beyond_its_own_list_belongs_to_a_later_centers_list():
-    """Place 0 is not in its own list; place 2's holds it."""
+    """Place 0 is not in its own list; position 2's holds it."""
     lists = np.array([[1, 3], [1, 3], [2, 0], [3, 1]])
     state, _ = check_cover(np.array([0, 2, 1, 3]), np.arange(4), lists)
     assert state.centers == [2, 1]
@@ -200,11 +200,11 @@ def test_rounds_grow_while_few_rows_are_covered_in_them_and_shrink_again(monkeyp
     n = 2000
     state, sizes = Cover(np.arange(n), 10), []
     for turn in range(12):
-        places = state.next_round()
-        sizes.append(len(places))
+        positions = state.next_round()
+        sizes.append(len(positions))
         # Each row covers itself alone; from the sixth round on the ten that begin with it.
-        lists = places[:, None] + np.arange(1 if turn < 6 else 10)
-        state.take_round(places, places, np.minimum(lists, n - 1))
+        lists = positions[:, None] + np.arange(1 if turn < 6 else 10)
+        state.take_round(positions, positions, np.minimum(lists, n - 1))
     assert sizes == [4, 8, 16, 32, 64, 64, 64, 32, 16, 8, 4, 4]
 
 
@@ -212,13 +212,13 @@ def test_a_round_that_covers_some_of_its_rows_keeps_its_size(monkeypatch):
     tiny_tiles(monkeypatch, FIRST_ROUND=10)
     state, sizes = Cover(np.arange(200), 3), []
     for _ in range(5):
-        places = state.next_round()
-        sizes.append(len(places))
+        positions = state.next_round()
+        sizes.append(len(positions))
         # The first row of a round covers two others of it: a fifth.
-        lists = np.tile(places[:, None], 3)
-        lists[0] = places[:3]
+        lists = np.tile(positions[:, None], 3)
+        lists[0] = positions[:3]
         lists[1:, 1:] = [198, 199]
-        state.take_round(places, places, lists)
+        state.take_round(positions, positions, lists)
     assert sizes == [10] * 5
 
 
@@ -226,7 +226,7 @@ def test_a_round_that_covers_some_of_its_rows_keeps_its_size(monkeypatch):
 
 
 def sampled_rows(seed=0, n=700, s=300, d=3):
-    """Return (numbers of all places, numbers of sampled rows, their features)."""
+    """Return (numbers of all positions, numbers of sampled rows, their features)."""
     rng = np.random.default_rng(seed)
     numbers = random_numbers(rng, n)
     sampled = np.sort(rng.choice(numbers, s, replace=False))
@@ -303,7 +303,7 @@ def test_equal_sampled_rows_are_ranked_too():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_order_does_not_depend_on_the_places(seed):
+def test_the_order_does_not_depend_on_the_positions(seed):
     numbers, sampled, X = sampled_rows(seed)
     expected = numbers[order_rows(numbers, 3, sampled, X, 100)]
     moved = np.random.default_rng(seed + 10).permutation(numbers)

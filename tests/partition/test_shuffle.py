@@ -10,9 +10,9 @@ from daskls.partition.shuffle import shuffle_numbers
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 17, 1000, 4096, 70_001])
 @pytest.mark.parametrize("seed", [0, 1, 2**31])
 def test_every_place_is_taken_once(n, seed):
-    places = shuffle_numbers(np.arange(n), n, seed)
-    assert places.dtype == np.int64
-    assert (np.sort(places) == np.arange(n)).all()
+    positions = shuffle_numbers(np.arange(n), n, seed)
+    assert positions.dtype == np.int64
+    assert (np.sort(positions) == np.arange(n)).all()
 
 
 def test_a_place_depends_on_its_number_alone():
@@ -28,7 +28,7 @@ def test_seeds_and_sizes_give_other_orders():
         shuffle_numbers(np.arange(1000), 1000, 1),
         shuffle_numbers(np.arange(1000), 1001, 0),
     ):
-        # Two random permutations agree in one place on average.
+        # Two random permutations agree in one position on average.
         assert (first == other).sum() < 10
 
 
@@ -45,6 +45,6 @@ def test_neighbors_are_scattered_evenly(seed):
 def test_very_many_rows():
     n = 3 * 10**11
     numbers = np.array([0, 1, n // 2, n - 1])
-    places = shuffle_numbers(numbers, n, 0)
-    assert ((places >= 0) & (places < n)).all()
-    assert len(set(places.tolist())) == 4
+    positions = shuffle_numbers(numbers, n, 0)
+    assert ((positions >= 0) & (positions < n)).all()
+    assert len(set(positions.tolist())) == 4

@@ -13,8 +13,8 @@ from daskls.solvers.doubt import is_beaten
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import deal_folds
 from daskls.solvers.grid import Grid, resolve_grid
+from daskls.solvers.grid_points import coarse_points, near_points, tried_points
 from daskls.solvers.hinge.width import HingeWidth
-from daskls.solvers.places import near_places, places_of, tried_places
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import LOOSE, GridSearch
 
@@ -56,14 +56,14 @@ def test_beaten_beyond_doubt_is_mcnemars_test():
 
 
 @pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3, 4, 5, 10, 11), repeat=2)))
-def test_every_place_is_near_a_coarse_one(shape):
-    gammas, costs = places_of(shape)
+def test_every_point_is_near_a_coarse_one(shape):
+    gammas, costs = coarse_points(shape)
     reached = {
         (g, c)
         for first in itertools.product(gammas, costs)
-        for g, c in itertools.product(*near_places(shape, first))
+        for g, c in itertools.product(*near_points(shape, first))
     }
-    assert reached == tried_places(shape, (-1, -1))
+    assert reached == tried_points(shape, (-1, -1))
     for n, axis in zip(shape, (gammas, costs), strict=True):
         assert len(axis) == (n if n <= 3 else n // 2)
 
@@ -72,17 +72,17 @@ def test_every_place_is_near_a_coarse_one(shape):
 def test_the_coarse_pass_and_the_neighbors_of_its_best_are_tried():
     search = search_of(*noisy_cell(0, m=300))
     choice = search.choose(finish=False)
-    assert search.tried == tried_places((10, 10), choice.first)
+    assert search.tried == tried_points((10, 10), choice.first)
     assert choice.n_tried == len(search.tried) < 50
     place = search.grid.gammas.index(choice.kernel.gamma), search.grid.costs.index(choice.C)
-    gammas, costs = near_places((10, 10), choice.first)
+    gammas, costs = near_points((10, 10), choice.first)
     assert place[0] in gammas
     assert place[1] in costs
 
 
 @compiled
 @pytest.mark.parametrize("seed", range(3))
-def test_the_chosen_error_is_the_full_searchs_own_of_that_place(seed):
+def test_the_chosen_error_is_the_full_searchs_own_of_that_point(seed):
     X, y = noisy_cell(seed)
     fine, full = search_of(X, y), search_of(X, y, search="full")
     best, expected = fine.choose(finish=False), full.choose(finish=False)

@@ -30,9 +30,9 @@ class LabelCoder:
         try:
             if isinstance(labels, list):
                 return np.fromiter(map(self.codes.__getitem__, labels), np.int32, len(labels))
-            values, places = np.unique(labels, return_inverse=True)
+            values, inverse = np.unique(labels, return_inverse=True)
             codes = np.array([self.codes[value] for value in values.tolist()], np.int32)
-            return codes[places]
+            return codes[inverse]
         except KeyError as error:
             raise DataError(
                 f"Label {error.args[0]!r} was not in the file at the first reading; "
@@ -59,12 +59,12 @@ class LabelScan:
             raise DataError(f"Labels have type {labels.dtype}; they must be numbers or text.")
         self._take(np.unique(labels).tolist())
 
-    def add_text(self, label: str, place: str) -> None:
-        """Take one label as text from a text file; `place` names its line."""
+    def add_text(self, label: str, where: str) -> None:
+        """Take one label as text from a text file; `where` names its line."""
         if label in self._values:
             return
         if label.lower() in ("", "nan", "na", "null"):
-            raise DataError(f"{place}: the label is {label!r}; remove such rows.")
+            raise DataError(f"{where}: the label is {label!r}; remove such rows.")
         self._is_text = True
         self._take([label])
 
@@ -81,8 +81,8 @@ class LabelScan:
         """Sort the classes and give each its code."""
         meanings = _read_texts(self._values) if self._is_text else _tidy(self._values)
         classes = sorted(set(meanings.values()))
-        place = {value: code for code, value in enumerate(classes)}
-        return LabelCoder(classes, {raw: place[value] for raw, value in meanings.items()})
+        code_of = {value: code for code, value in enumerate(classes)}
+        return LabelCoder(classes, {raw: code_of[value] for raw, value in meanings.items()})
 
 
 def _tidy(values: set[Any]) -> dict[Any, Any]:

@@ -58,14 +58,14 @@ class Solved:
 
     Attributes
     ----------
-    rounds, places : int arrays, shape (p,). The round of each one's best value, and where in it.
+    rounds, indices : int arrays, shape (p,). The round of each one's best value, and where in it.
     biases : float64 array, shape (p,)
     steps : int array, shape (n_cells,). Newton steps of all problems in all rounds.
     is_open : bool array, shape (p,). Which ended above ``tol``.
     """
 
     rounds: Int64
-    places: Int64
+    indices: Int64
     biases: Float64
     steps: Int64
     is_open: Mask
@@ -192,8 +192,8 @@ def _choose_cost(
     problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
     solved = _search("select", problems, groups, job, clock, client)
     shape = len(costs), n_folds, len(codes)
-    rounds, places = solved.rounds.reshape(shape), solved.places.reshape(shape)
-    judged = Judged("select", rounds, places, solved.biases.reshape(shape))
+    rounds, indices = solved.rounds.reshape(shape), solved.indices.reshape(shape)
+    judged = Judged("select", rounds, indices, solved.biases.reshape(shape))
     results = compute_each(judge_group, [(group, judged, job) for group in groups], client)
     wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
     given = np.any([result[2] for result in results], axis=0)
@@ -238,13 +238,13 @@ def _search(
     """Search the biases of all problems at once: a round solves all cells for one bias each."""
     table = np.array(problems, np.float64)
     searches = [BiasSearch(job.tol) for _ in problems]
-    places: list[dict[int, int]] = [{} for _ in problems]
+    indices: list[dict[int, int]] = [{} for _ in problems]
     steps = np.zeros(groups[-1][1] + 1, np.int64)
     number, still = 0, list(range(len(problems)))
     held: set[int] = set()
     with clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
         while still:
-            before = np.array([places[p].get(number - 1, 0) for p in still])
+            before = np.array([indices[p].get(number - 1, 0) for p in still])
             table[still, 3] = [searches[p].bias for p in still]
             now = Round(phase, number, table[still], before)
             stats = np.concatenate(
@@ -253,9 +253,9 @@ def _search(
             # Cell by cell in their order: a sum's bits depend on it.
             sums = stats.sum(axis=0)
             steps += stats[:, :, STEPS_STAT].sum(axis=1).astype(np.int64)
-            for place, p in enumerate(still):
-                places[p][number] = place
-                primal, dual, slope, curvature, cost = sums[place, :5].tolist()
+            for index, p in enumerate(still):
+                indices[p][number] = index
+                primal, dual, slope, curvature, cost = sums[index, :5].tolist()
                 searches[p].add(
                     Evaluation(number, searches[p].bias, primal, dual, slope, curvature, cost)
                 )
@@ -270,7 +270,7 @@ def _search(
     best = [search.best for search in searches]
     return Solved(
         np.array([e.round for e in best]),
-        np.array([places[p][e.round] for p, e in enumerate(best)]),
+        np.array([indices[p][e.round] for p, e in enumerate(best)]),
         np.array([e.bias for e in best]),
         steps,
         np.array([not search.is_solved for search in searches]),
@@ -286,12 +286,12 @@ def _read_solution(
     for group in groups:
         own: list[Float64] = []
         counts = np.zeros(group[1] - group[0] + 1)
-        for number, place in zip(solved.rounds.tolist(), solved.places.tolist(), strict=True):
+        for number, index in zip(solved.rounds.tolist(), solved.indices.tolist(), strict=True):
             task = Path(job.root), "train", number, group
-            own.append(read_states(*task).theta[:, place])
+            own.append(read_states(*task).theta[:, index])
             stats = read_stats(*task)
             assert stats is not None
-            counts += stats[:, place, SUPPORT_STAT]
+            counts += stats[:, index, SUPPORT_STAT]
         theta.append(np.stack(own))
         support.append(counts.astype(np.int64))
     return np.concatenate(theta, axis=1), np.concatenate(support)

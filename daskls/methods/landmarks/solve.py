@@ -68,13 +68,13 @@ class Judged:
     Attributes
     ----------
     phase : str
-    rounds, places : int arrays, shape (n_costs, n_folds, q). Where each one's solution stands.
+    rounds, indices : int arrays, shape (n_costs, n_folds, q). Where each one's solution stands.
     biases : float64 array, shape (n_costs, n_folds, q)
     """
 
     phase: str
     rounds: Int64
-    places: Int64
+    indices: Int64
     biases: Float64
 
 
@@ -211,6 +211,6 @@ def _collect(cells: tuple[int, int], judged: Judged, job: JointJob) -> Float64:
         if theta is None:
             theta = np.empty((len(states.theta), *judged.rounds.shape, states.theta.shape[-1]))
         own = judged.rounds == number
-        theta[:, own] = states.theta[:, judged.places[own]]
+        theta[:, own] = states.theta[:, judged.indices[own]]
     assert theta is not None
     return theta

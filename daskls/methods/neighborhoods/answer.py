@@ -21,14 +21,14 @@ def find_owners(reader: ModelReader, X: Reals) -> Int64:
     centers = _centers_of(reader)
     order = home_order(X, leaves.regions)
     found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of(reader.spec))
-    places = np.empty(len(X), np.int64)
-    places[order] = found.places[:, 0]
+    positions = np.empty(len(X), np.int64)
+    positions[order] = found.positions[:, 0]
     cells = np.empty(len(X), np.int64)
-    of_leaf = leaves.leaf_of(places)
+    of_leaf = leaves.leaf_of(positions)
     for leaf in np.unique(of_leaf).tolist():
         own = of_leaf == leaf
-        start, stop = leaves.first_places[[leaf, leaf + 1]]
-        cells[own] = centers.owners(int(start), int(stop))[places[own] - start]
+        start, stop = leaves.first_positions[[leaf, leaf + 1]]
+        cells[own] = centers.owners(int(start), int(stop))[positions[own] - start]
     return cells
 
 
@@ -38,7 +38,7 @@ def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
     order = home_order(X, leaf.cells)
     found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
     cells = np.empty((len(X), n_centers), np.int64)
-    cells[order] = number[found.places]
+    cells[order] = number[found.positions]
     return cells
 
 

@@ -24,43 +24,45 @@ __all__ = [
     "choose_centers",
     "run_cover",
     "search_block",
-    "search_places",
+    "search_positions",
 ]
 
-# What the client holds for each row while it decides: its place in the order, its center, the rank
-# and the center's number; and the sort of the order.
+# What the client holds for each row while it decides: its position in the order, its center, the
+# rank and the center's number; and the sort of the order.
 NBYTES_A_ROW = 44
 # A round is searched in so many tasks, each of so many rows at the least.
 N_SEARCHES = 64
 MIN_SEARCHED = 256
 # Places that travel to the client in one round.
-ROUND_PLACES = 1 << 22
+ROUND_POSITIONS = 1 << 22
 
 
 @undisturbed
-def search_block(places: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec) -> Ints:
-    """Return the places of the nearest rows of the rows at some places, (q, k), nearest first."""
+def search_block(
+    positions: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec
+) -> Ints:
+    """Return the positions of the rows nearest to those at some positions, (q, k), in order."""
     reader = handle.open()
     with one_blas_thread():
-        X = reader.read_places(places).X
+        X = reader.read_positions(positions).X
         found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
     # Half the bytes for the way to the client.
-    return found.places.astype(np.int32) if reader.n_rows < 2**31 else found.places
+    return found.positions.astype(np.int32) if reader.n_rows < 2**31 else found.positions
 
 
-def search_places(
-    places: Int64,
+def search_positions(
+    positions: Int64,
     n_neighbors: int,
     handle: RowsHandle,
     metric: KernelSpec,
     client: Any = None,
 ) -> Ints:
-    """Return the lists of the rows at some places, in their order; a task a run of near places."""
-    order = np.argsort(places, kind="stable")
-    parts = np.array_split(order, min(-(-len(places) // MIN_SEARCHED), N_SEARCHES))
-    own = [(places[part], n_neighbors, handle, metric) for part in parts]
+    """Return the lists of the rows at some positions, in their order; a task a run of near ones."""
+    order = np.argsort(positions, kind="stable")
+    parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))
+    own = [(positions[part], n_neighbors, handle, metric) for part in parts]
     lists = compute_each(search_block, own, client)
-    found = np.empty((len(places), n_neighbors), lists[0].dtype)
+    found = np.empty((len(positions), n_neighbors), lists[0].dtype)
     for part, own in zip(parts, lists, strict=True):
         found[part] = own
     return found
@@ -104,7 +106,7 @@ def check_client(n_rows: int) -> None:
 
 
 def center_order(begun: Beginning, numbers: RowNumbers, n_assigned: int) -> Int64:
-    """Return the places of all rows in the order in which they may become centers."""
+    """Return the positions of all rows in the order in which they may become centers."""
     sample, n_rows = begun.sample.X, len(numbers)
     sampled = sample_numbers(n_rows, len(sample), begun.seed)
     return order_rows(numbers, begun.seed, sampled, sample, n_ranked_rows(n_rows, n_assigned))
@@ -118,10 +120,10 @@ def run_cover(
     client: Any = None,
 ) -> None:
     """Decide all centers, round by round."""
-    most = max(ROUND_PLACES // cover.n_assigned, 1)
-    while len(places := cover.next_round()[:most]):
-        lists = search_places(places, cover.n_assigned, handle, metric, client)
-        cover.take_round(places, numbers[places], lists)
+    most = max(ROUND_POSITIONS // cover.n_assigned, 1)
+    while len(positions := cover.next_round()[:most]):
+        lists = search_positions(positions, cover.n_assigned, handle, metric, client)
+        cover.take_round(positions, numbers[positions], lists)
 
 
 def _covered(cover: Cover) -> Callable[[], int]:

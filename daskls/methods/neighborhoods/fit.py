@@ -92,12 +92,12 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     chunk = _chunk(begun, k)
     job = NeighborJob(handle, chosen.spec, own, k, begun.seed, chunk)
     bundles = _bundles(begun, centers, chunk, k)
-    with clock.stage("train", len(centers.places), _finished(root)):
+    with clock.stage("train", len(centers.positions), _finished(root)):
         train_centers(bundles, job, client)
-    tiles = find_tiles(root.path, len(centers.places))
+    tiles = find_tiles(root.path, len(centers.positions))
     drop_others(root.path, tiles)
     reader = handle.open()
-    rows = reader.read_places(centers.places)
+    rows = reader.read_positions(centers.positions)
     gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
     write_center_index(root, tiles, rows.X, rows.numbers, gamma)
 
@@ -110,15 +110,15 @@ def _bundles(
     begun: Beginning, centers: Centers, chunk: int, n_neighbors: int
 ) -> list[CenterBundle]:
     """Cut the centers that are not trained into runs of near centers."""
-    done = done_mask(begun.root.path, len(centers.places))
+    done = done_mask(begun.root.path, len(centers.positions))
     # Training a neighborhood costs the square of its rows.
     cost = float(n_neighbors) ** 2
     share = int(bundle_cost(len(done) * cost) / cost)
     # Models of a bundle are held until they are written.
     size = max(min(share, MAX_CHUNKS * chunk), 1)
-    places = centers.places.tolist()
-    groups = group_open([1] * len(places), done, size)
-    return [CenterBundle(first, last, tuple(places[first : last + 1])) for first, last in groups]
+    positions = centers.positions.tolist()
+    groups = group_open([1] * len(positions), done, size)
+    return [CenterBundle(first, last, tuple(positions[first : last + 1])) for first, last in groups]
 
 
 def _finished(root: Root) -> Callable[[], int]:
@@ -154,20 +154,20 @@ def _local_errors(
 ) -> Float64:
     """Return the k'-internal error of every candidate, over all rows drawn by seed."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
-    places = _drawn_places(begun, neighbors.n_selected, handle)
-    judged = totals(np.array(compute_each(judge_row, [(p, job) for p in places], client)))
+    positions = _drawn_positions(begun, neighbors.n_selected, handle)
+    judged = totals(np.array(compute_each(judge_row, [(p, job) for p in positions], client)))
     errors: Float64 = judged[..., 0] / judged[..., 1]
     return errors
 
 
-def _drawn_places(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[int]:
-    """Return the places of rows drawn by seed from all row numbers."""
+def _drawn_positions(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list[int]:
+    """Return the positions of rows drawn by seed from all row numbers."""
     reader = handle.open()
     rng = SELECTED_ROWS.generator(begun.seed, n_rows=reader.n_rows)
     drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
     numbers = reader.read_numbers()
-    places: list[int] = np.argsort(numbers, kind="stable")[drawn].tolist()
-    return places
+    positions: list[int] = np.argsort(numbers, kind="stable")[drawn].tolist()
+    return positions
 
 
 def _best(errors: Float64, neighbors: NeighborSpec, spec: SolverSpec) -> dict[str, Any]:

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.methods.neighborhoods.cover import center_order, check_client, run_cover, search_places
+from daskls.methods.neighborhoods.cover import (
+    center_order,
+    check_client,
+    run_cover,
+    search_positions,
+)
 from daskls.methods.neighborhoods.plan import plan_chunk
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
@@ -78,7 +83,7 @@ def _fold_errors(
     training = replace(handle, fold=(begun.seed, spec.cv, fold))
     metric = metric_of(spec)
     held_out = np.flatnonzero(folds == fold)
-    nearest = search_places(held_out, 1, training, metric, client)[:, 0]
+    nearest = search_positions(held_out, 1, training, metric, client)[:, 0]
     n_training = int((folds != fold).sum())
     found = []
     for candidate in neighbors.n_neighbors:
@@ -104,16 +109,18 @@ def _judge(
 ) -> Float64:
     """Train the candidates around the centers that held-out rows have; add up their errors."""
     order = np.argsort(centers, kind="stable")
-    places, starts = np.unique(centers[order], return_index=True)
+    positions, starts = np.unique(centers[order], return_index=True)
     queries = np.split(held_out[order], starts[1:])
-    parts = np.array_split(np.arange(len(places)), min(N_GRID_TASKS, len(places)))
-    tasks = [(places[p], [queries[i] for i in p], job, n_classes) for p in parts]
+    parts = np.array_split(np.arange(len(positions)), min(N_GRID_TASKS, len(positions)))
+    tasks = [(positions[p], [queries[i] for i in p], job, n_classes) for p in parts]
     # Added up center by center: how tasks share them depends on the slots.
     return totals(np.concatenate(compute_each(judge_centers, tasks, client)))
 
 
 @undisturbed
-def judge_centers(places: Int64, queries: list[Int64], job: NeighborJob, n_classes: int) -> Float64:
+def judge_centers(
+    positions: Int64, queries: list[Int64], job: NeighborJob, n_classes: int
+) -> Float64:
     """Return (wrong weight, weight) of each candidate on the rows that each center answers.
 
     Shape (n_centers, n_gammas, n_costs, 2).
@@ -122,12 +129,12 @@ def judge_centers(places: Int64, queries: list[Int64], job: NeighborJob, n_class
     n_gammas = job.spec.n_gammas
     if job.neighbors.percentiles is not None:
         n_gammas = len(job.neighbors.percentiles)
-    counted = np.zeros((len(places), n_gammas, job.spec.n_costs, 2))
+    counted = np.zeros((len(positions), n_gammas, job.spec.n_costs, 2))
     number = 0
     with one_blas_thread():
-        for found, rows in gather_neighborhoods(reader, places, job):
+        for found, rows in gather_neighborhoods(reader, positions, job):
             for i in range(len(rows.X)):
-                asked = reader.read_places(queries[number])
+                asked = reader.read_positions(queries[number])
                 own = Rows(rows.X[i], rows.targets[i], rows.weights[i], rows.numbers[i])
                 seed = CANDIDATE(job.seed, row=int(found.numbers[i, 0]))
                 own_counts = _judge_center(own, asked, job, n_classes, seed)

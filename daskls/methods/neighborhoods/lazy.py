@@ -45,7 +45,7 @@ def _neighborhoods(
         found = find_nearest(X[queries], k, leaves.regions, leaves.read_leaf, metric)
         # Equal sets of neighbors then give equal models, bit for bit, whatever the query.
         by_number = np.argsort(found.numbers, axis=1)
-        yield queries, leaves.read_places(np.take_along_axis(found.places, by_number, axis=1))
+        yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))
 
 
 def _votes(rows: Rows, n_classes: int) -> Float64:

@@ -62,7 +62,7 @@ class NeighborMethod(NeighborSpec, Method):
         """As of `Method`."""
         done = sum(last - first + 1 for first, last in finished_bundles(root.path))
         centers = read_centers(root)
-        of = "" if centers is None else f" of {len(centers.places)}"
+        of = "" if centers is None else f" of {len(centers.positions)}"
         return f"{done}{of} neighborhoods are trained"
 
 

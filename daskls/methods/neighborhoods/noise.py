@@ -49,8 +49,8 @@ def leave_one_out(
         for start in range(0, len(X), size):
             queries = order[start : start + size]
             found = find_nearest(X[queries], k + 1, leaves.regions, leaves.read_leaf, metric)
-            places = _without(found.numbers, found.places, first + queries)
-            rows = leaves.read_places(places)
+            positions = _without(found.numbers, found.positions, first + queries)
+            rows = leaves.read_positions(positions)
             for i, query in enumerate(queries.tolist()):
                 answer[query] = label_probability(
                     rows.X[i],
@@ -64,12 +64,12 @@ def leave_one_out(
     return answer
 
 
-def _without(numbers: RowNumbers, places: Int64, own: Int64) -> Int64:
-    """Return the places without that of a row's own number, or without the last, (m, k)."""
+def _without(numbers: RowNumbers, positions: Int64, own: Int64) -> Int64:
+    """Return the positions without that of a row's own number, or without the last, (m, k)."""
     drop = numbers == own[:, None]
     # Among more equal rows than neighbors a row may not be in its own list.
     drop[~drop.any(axis=1), -1] = True
-    kept: Int64 = places[~drop].reshape(len(places), -1)
+    kept: Int64 = positions[~drop].reshape(len(positions), -1)
     return kept
 
 

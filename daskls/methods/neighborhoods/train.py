@@ -30,11 +30,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CenterBundle:
-    """Centers that one task trains: ``places`` of those numbered first .. last."""
+    """Centers that one task trains: ``positions`` of those numbered first .. last."""
 
     first: int
     last: int
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class NeighborJob:
 
 
 def gather_neighborhoods(
-    reader: LeafReader, places: Int64, job: NeighborJob
+    reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
     """Yield the neighbors of some rows, and the neighbors' rows, chunk by chunk."""
     metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
-    for start in range(0, len(places), job.chunk):
-        X = reader.read_places(places[start : start + job.chunk]).X
+    for start in range(0, len(positions), job.chunk):
+        X = reader.read_positions(positions[start : start + job.chunk]).X
         found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
-        yield found, reader.read_places(found.places)
+        yield found, reader.read_positions(found.positions)
 
 
 @undisturbed
@@ -73,20 +73,20 @@ def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
     if (bundle.first, bundle.last) in finished_bundles(root):
         return None
     reader = job.handle.open()
-    places = np.array(bundle.places, np.int64)
+    positions = np.array(bundle.positions, np.int64)
     with one_blas_thread():
-        models = list(_fit_all(bundle, places, reader, job))
-    leaves = reader.leaf_of(places)
+        models = list(_fit_all(bundle, positions, reader, job))
+    leaves = reader.leaf_of(positions)
     return write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
 
 
 def _fit_all(
-    bundle: CenterBundle, places: Int64, reader: LeafReader, job: NeighborJob
+    bundle: CenterBundle, positions: Int64, reader: LeafReader, job: NeighborJob
 ) -> Iterator[LocalModel]:
     """Yield the model of each center; one neighborhood's matrices in memory at a time."""
     number = bundle.first
-    leaves = reader.leaf_of(places)
-    for found, rows in gather_neighborhoods(reader, places, job):
+    leaves = reader.leaf_of(positions)
+    for found, rows in gather_neighborhoods(reader, positions, job):
         for i in range(len(rows.X)):
             leaf = int(leaves[number - bundle.first])
             report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(found.n_leaves_read[i]))
@@ -111,14 +111,14 @@ def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = N
 
 
 @undisturbed
-def judge_row(place: int, job: NeighborJob) -> Float64:
+def judge_row(position: int, job: NeighborJob) -> Float64:
     """Return the k'-internal errors around one row, as of `grid_errors`, for every k.
 
     Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.
     """
     reader = job.handle.open()
     with one_blas_thread():
-        found, rows = next(gather_neighborhoods(reader, np.array([place]), job))
+        found, rows = next(gather_neighborhoods(reader, np.array([position]), job))
         return np.stack(
             [
                 grid_errors(

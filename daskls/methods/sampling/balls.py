@@ -42,12 +42,12 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     if has_part(job.root, INITIAL, 0, 0):
         return
     rows = join_rows([read_rows(job.root, SUPPORT, *tile) for tile in tiles])
-    places = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
+    positions = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
     # By number first: which subsample comes when depends on the workers.
     by_number = np.argsort(rows.numbers)
     with one_blas_thread():
         order = by_number[home_order(rows.X[by_number], job.handle.open().regions)]
-    joined = {**as_arrays(rows.take(order)), "places": np.concatenate(places)[order]}
+    joined = {**as_arrays(rows.take(order)), "places": np.concatenate(positions)[order]}
     write_part(job.root, INITIAL, 0, 0, joined)
 
 
@@ -103,12 +103,12 @@ class BallJob:
 
 @dataclass(frozen=True, eq=False)
 class BallPairs:
-    """Rows in balls: which ball, the key it draws the row by, the row's number and place."""
+    """Rows in balls: which ball, the key it draws the row by, the row's number and position."""
 
     balls: Int64
     keys: Keys
     numbers: RowNumbers
-    places: Int64
+    positions: Int64
 
     def __len__(self) -> int:
         return len(self.balls)
@@ -116,13 +116,13 @@ class BallPairs:
     def take(self, which: Int64) -> "BallPairs":
         """Return some of the pairs."""
         return BallPairs(
-            self.balls[which], self.keys[which], self.numbers[which], self.places[which]
+            self.balls[which], self.keys[which], self.numbers[which], self.positions[which]
         )
 
 
 def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
     """Return the pairs that no smaller key displaces: of each ball as many as its quota."""
-    names = ("balls", "keys", "numbers", "places")
+    names = ("balls", "keys", "numbers", "positions")
     kinds = (np.int64, np.uint64, np.int64, np.int64)
     joined = BallPairs(
         *(
@@ -139,7 +139,7 @@ def draws_of(step: int) -> str:
 
 
 def draw_balls(part: tuple[int, int], job: BallJob) -> None:
-    """Write number and place of every row that some of the balls draw, those of smallest keys.
+    """Write number and position of every row that some of the balls draw, those of smallest keys.
 
     Leaves that none of them reaches are not read. A retry finds the part and returns.
 
@@ -167,7 +167,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
         rows = _others(reader.read_leaf(leaf), own)
         for of_ball, row in find_inside(centers, job.radius, balls, rows):
             keys = ball_keys(rows.numbers[row], numbers[of_ball], own.draws.seed)
-            kept.append(BallPairs(of_ball, keys, rows.numbers[row], rows.places[row]))
+            kept.append(BallPairs(of_ball, keys, rows.numbers[row], rows.positions[row]))
             n_waiting += len(row)
             # No fewer than are kept, or most of the time would go into sorting these again.
             if n_waiting > max(WAITING_PAIRS, len(kept[0])):
@@ -176,7 +176,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
     pairs = join_pairs(kept, quotas)
     _check_kept(pairs, job)
     drawn, first = np.unique(pairs.numbers, return_index=True)
-    write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.places[first]})
+    write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.positions[first]})
 
 
 def _check_kept(pairs: BallPairs, job: BallJob) -> None:
@@ -195,7 +195,7 @@ def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
 
 
 def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, Int64]:
-    """Return numbers and places of the sample: the support rows and all that the balls draw.
+    """Return numbers and positions of the sample: the support rows and all that the balls draw.
 
     Both are in the order of numbers.
 

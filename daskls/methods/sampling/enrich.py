@@ -31,7 +31,7 @@ def nearest_of(step: int) -> str:
 
 @undisturbed
 def search_support(part: tuple[int, int], job: EnrichJob) -> None:
-    """Write numbers and places of the rows nearest to some of a step's support rows.
+    """Write numbers and positions of the rows nearest to some of a step's support rows.
 
     A retry after a worker's death finds the part and returns.
     """
@@ -49,7 +49,9 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
     # Where so many copies came first that a row is not its own neighbor, the last one is too many.
     others[others.all(axis=1), -1] = False
     numbers, first = np.unique(found.numbers[others], return_index=True)
-    write_part(own.root, kind, *part, {"numbers": numbers, "places": found.places[others][first]})
+    write_part(
+        own.root, kind, *part, {"numbers": numbers, "places": found.positions[others][first]}
+    )
 
 
 def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:
@@ -69,7 +71,7 @@ def merge_round(
     drawn: Sequence[tuple[int, int]],
     job: SamplingJob,
 ) -> tuple[Int64, Int64]:
-    """Return numbers and places of the next sample, in the order of numbers.
+    """Return numbers and positions of the next sample, in the order of numbers.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ class RadiusSearch(SampleSearch):
         """Write the sample of one radius; return its row numbers."""
         if not has_part(self.root, SAMPLES, step, step):
             kind = draws_of(step)
-            leaf_rows = int(np.diff(self.reader.first_places).max())
+            leaf_rows = int(np.diff(self.reader.first_positions).max())
             sizes, resources = self.begun.sizes, self.begun.resources
             most = most_pairs(sizes, len(quotas), leaf_rows, resources, self.fraction)
             job = BallJob(self.job, step, scale, scale * median, most)

@@ -36,11 +36,11 @@ class RoundSearch(SampleSearch):
         return steps
 
     def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
-        """Return numbers and places of the rows that a round trains on."""
+        """Return numbers and positions of the rows that a round trains on."""
         draws = self.job.draws
         if number == 0:
-            rows, _, places = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
-            return rows.numbers, places
+            rows, _, positions = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
+            return rows.numbers, positions
         k = min(self.sampling.n_neighbors, draws.n_rows - draws.n_validation - 1)
         before, n_support = steps[-1].number, steps[-1].report.n_support
         job = EnrichJob(self.job, before, k)

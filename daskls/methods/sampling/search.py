@@ -77,7 +77,7 @@ class SampleSearch:
 
     def draw(self) -> None:
         """Write the rows of subsamples and validation."""
-        n, rows = self.reader.n_leaves, np.diff(self.reader.first_places)
+        n, rows = self.reader.n_leaves, np.diff(self.reader.first_positions)
         with self.clock.stage("draw", n, self.count(DRAWN)):
             self.run(draw_rows, DRAWN, rows.tolist(), self.job)
         self.drawn = self.tiles(DRAWN, n)
@@ -211,9 +211,9 @@ class SampleSearch:
         """Return the number of models on disk."""
         return len(finished_bundles(self.root))
 
-    def write_sample(self, step: int, numbers: RowNumbers, places: Int64) -> None:
+    def write_sample(self, step: int, numbers: RowNumbers, positions: Int64) -> None:
         """Write which rows a step trains on, and where they stand in the store."""
-        write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "places": places})
+        write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "places": positions})
 
 
 def errors_of(steps: list[Step]) -> list[float]:

@@ -46,7 +46,7 @@ FURTHER = ("further_order", "further_numbers", "further_places")
 class SamplingJob:
     """What every task of a fit on samples needs: a handle and the parameters.
 
-    ``n_further`` rows, of the places after those of subsamples and validation, are noted too.
+    ``n_further`` rows, of the positions after those of subsamples and validation, are noted too.
     """
 
     handle: RowsHandle
@@ -67,12 +67,12 @@ def as_arrays(rows: Rows) -> dict[str, AnyArray]:
     return {name: getattr(rows, field) for name, field in ROW_ARRAYS.items()}
 
 
-def read_places(reader: LeafReader, places: Int64) -> Rows:
-    """Return the rows at some places, of which there may be none."""
-    if len(places):
-        return reader.read_places(places)
+def read_positions(reader: LeafReader, positions: Int64) -> Rows:
+    """Return the rows at some positions, of which there may be none."""
+    if len(positions):
+        return reader.read_positions(positions)
     # One row is read for the dtypes.
-    return reader.read_places(np.zeros(1, np.int64)).take(np.empty(0, np.int64))
+    return reader.read_positions(np.zeros(1, np.int64)).take(np.empty(0, np.int64))
 
 
 def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
@@ -83,7 +83,7 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
     if has_part(job.root, DRAWN, *leaves):
         return
     reader = job.handle.open()
-    orders, numbers, places = [], [], []
+    orders, numbers, positions = [], [], []
     most = job.draws.n_reserved + job.n_further
     for leaf in range(leaves[0], leaves[1] + 1):
         rows = reader.read_leaf(leaf)
@@ -91,18 +91,18 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
         drawn = order < most
         orders.append(order[drawn])
         numbers.append(rows.numbers[drawn])
-        places.append(rows.places[drawn])
-    order, place = np.concatenate(orders), np.concatenate(places)
+        positions.append(rows.positions[drawn])
+    order, position = np.concatenate(orders), np.concatenate(positions)
     reserved = order < job.draws.n_reserved
-    further = order[~reserved], np.concatenate(numbers)[~reserved], place[~reserved]
+    further = order[~reserved], np.concatenate(numbers)[~reserved], position[~reserved]
     write_part(
         job.root,
         DRAWN,
         *leaves,
         {
             "order": order[reserved],
-            "places": place[reserved],
-            **as_arrays(read_places(reader, place[reserved])),
+            "places": position[reserved],
+            **as_arrays(read_positions(reader, position[reserved])),
             **dict(zip(FURTHER, further, strict=True)),
         },
     )
@@ -116,23 +116,23 @@ def read_drawn(
     Returns
     -------
     rows : Rows
-    order : int64 array. Their places in the permutation.
-    places : int64 array. Where they stand in the store.
+    order : int64 array. Their positions in the permutation.
+    positions : int64 array. Where they stand in the store.
     """
     parts: list[Rows] = []
-    orders, places = [], []
+    orders, positions = [], []
     for tile in tiles:
         found = read_part(job.root, DRAWN, *tile, ("order", "places"))
         wanted = (found["order"] >= start) & (found["order"] < stop)
         parts.append(read_rows(job.root, DRAWN, *tile).take(np.flatnonzero(wanted)))
         orders.append(found["order"][wanted])
-        places.append(found["places"][wanted])
+        positions.append(found["places"][wanted])
     rows = join_rows(parts)
     by_number = np.argsort(rows.numbers)
     return (
         rows.take(by_number),
         np.concatenate(orders)[by_number],
-        np.concatenate(places)[by_number],
+        np.concatenate(positions)[by_number],
     )
 
 
@@ -145,15 +145,15 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
 def read_further(
     job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
 ) -> tuple[Int64, Int64]:
-    """Return numbers and places of the further rows start .. stop - 1 of the permutation."""
-    numbers, places = [], []
+    """Return numbers and positions of the further rows start .. stop - 1 of the permutation."""
+    numbers, positions = [], []
     first = job.draws.n_reserved
     for tile in tiles:
-        order, number, place = read_part(job.root, DRAWN, *tile, FURTHER).values()
+        order, number, position = read_part(job.root, DRAWN, *tile, FURTHER).values()
         wanted = (order >= first + start) & (order < first + stop)
         numbers.append(number[wanted])
-        places.append(place[wanted])
-    return np.concatenate(numbers), np.concatenate(places)
+        positions.append(position[wanted])
+    return np.concatenate(numbers), np.concatenate(positions)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
     own, size = job.own, job.own.draws.subsample_rows
     if has_part(own.root, SUPPORT, *which):
         return
-    rows, order, places = read_drawn(own, job.tiles, which[0] * size, (which[1] + 1) * size)
+    rows, order, positions = read_drawn(own, job.tiles, which[0] * size, (which[1] + 1) * size)
     support = []
     with one_blas_thread():
         for number in range(which[0], which[1] + 1):
@@ -181,7 +181,7 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
             _, kept = _fit(rows.take(members), own, CellReport(0, 0, 0, 0, 0.0))
             support.append(members[kept])
     kept = np.concatenate(support)
-    write_part(own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "places": places[kept]})
+    write_part(own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "places": positions[kept]})
 
 
 def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, Int64]:
@@ -192,21 +192,21 @@ def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, 
 def fit_sample(step: int, job: TrainJob) -> None:
     """Train the SVM of a step's sample and judge it; write the model, and its support rows.
 
-    The sample's part holds places in the order of row numbers. A retry finds the model.
+    The sample's part holds positions in the order of row numbers. A retry finds the model.
     """
     own = job.own
     if (step, step) in finished_bundles(own.root):
         return
     found = read_part(own.root, SAMPLES, step, step, ("places",))
     with one_blas_thread():
-        rows = own.handle.open().read_places(found["places"])
+        rows = own.handle.open().read_positions(found["places"])
         model, support = _fit(rows, own, CellReport(0, 0, 0, 0, 0.0))
         kept = rows.take(support)
         del rows
         error = _validation_error(model, job)
-    places = found["places"][support]
+    positions = found["places"][support]
     # First, as the model is the marker of both.
-    write_part(own.root, KEPT, step, step, {**as_arrays(kept), "places": places})
+    write_part(own.root, KEPT, step, step, {**as_arrays(kept), "places": positions})
     report = replace(model.report, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
@@ -222,12 +222,12 @@ def fit_constant(step: int, job: TrainJob) -> None:
         return
     reader = own.handle.open()
     totals = np.zeros(own.n_classes)
-    for start, stop in pairwise(reader.first_places.tolist()):
-        rows = read_places(reader, np.arange(start, stop))
+    for start, stop in pairwise(reader.first_positions.tolist()):
+        rows = read_positions(reader, np.arange(start, stop))
         totals += np.bincount(rows.codes, rows.weights, own.n_classes)
     codes = np.flatnonzero(totals)
     # Equal rows, one of each class: nothing is learned but which class weighs the most.
-    X = np.repeat(reader.read_places(np.zeros(1, np.int64)).X, len(codes), axis=0)
+    X = np.repeat(reader.read_positions(np.zeros(1, np.int64)).X, len(codes), axis=0)
     with one_blas_thread():
         report = CellReport(0, 0, 0, 0, 0.0)
         model, _ = fit_large(X, codes, totals[codes], own.spec, report, own.cache_nbytes)

@@ -30,7 +30,7 @@ class HingeWidth(Width):
         self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED
         self._max_steps = np.array([max_steps(m) for m in pairs.sizes], np.int64)
         self._groups = pairs.groups()
-        self._block_ptr = self._places()
+        self._block_ptr = self._block_starts()
         self._blocks = self._new_blocks()
         # The bounds but each fold's, then each fold's seed; K times all of them.
         self._sources = np.zeros((2 * len(folds), len(pairs.rows)), np.float32)
@@ -50,13 +50,13 @@ class HingeWidth(Width):
         blocks = min(BLOCKS_SHARE, k - 1) * m * m * F4 if k > 2 else 0
         return super().nbytes(sizes, m) + sources + blocks
 
-    def _places(self) -> np.ndarray:
+    def _block_starts(self) -> np.ndarray:
         """Return where the matrix of each pair begins among those of its group."""
         squares = self.pairs.sizes**2
-        places = np.zeros(len(self.pairs), np.int64)
+        starts = np.zeros(len(self.pairs), np.int64)
         for first, last in self._groups:
-            places[first + 1 : last] = np.cumsum(squares[first : last - 1])
-        return places
+            starts[first + 1 : last] = np.cumsum(squares[first : last - 1])
+        return starts
 
     def _new_blocks(self) -> Float32:
         """Return room for the matrices of a group; the only pair's is the cell's own."""
