@@ -22,9 +22,9 @@ TASK_NBYTES = 64 << 20
 log = logging.getLogger("daskls")
 
 
-def check_parts(root: Path, places: list[str]) -> list[str]:
+def check_parts(root: Path, keys: list[str]) -> list[str]:
     """Read all of some parts; return the files that are damaged."""
-    return [file for place in places for file in check_part(root, place)]
+    return [file for key in keys for file in check_part(root, key)]
 
 
 def repair(root: Root, check_complete: Callable[[Root], None], client: Any = None) -> None:
@@ -39,13 +39,13 @@ def repair(root: Root, check_complete: Callable[[Root], None], client: Any = Non
     parts = list_parts(root.path)
     groups = group_open([nbytes for _, nbytes in parts], [False] * len(parts), TASK_NBYTES)
     check = dask.delayed(check_parts, pure=False)
-    tasks = [check(root.path, [place for place, _ in parts[a : b + 1]]) for a, b in groups]
+    tasks = [check(root.path, [key for key, _ in parts[a : b + 1]]) for a, b in groups]
     files = [file for found in compute(tasks, client) for file in found] if tasks else []
     lack = _find_lack(root, check_complete) if root.is_complete and not files else None
     for what in [*files, *([lack] if lack else [])]:
         log.warning("The store %s is damaged and is made whole again: %s.", root.path, what)
     if files or lack:
-        drop_parts(root, _places(root.path, files))
+        drop_parts(root, _damaged_keys(root.path, files))
 
 
 def _find_lack(root: Root, check_complete: Callable[[Root], None]) -> str | None:
@@ -57,9 +57,9 @@ def _find_lack(root: Root, check_complete: Callable[[Root], None]) -> str | None
     return None
 
 
-def _places(root: Path, files: list[str]) -> set[str]:
+def _damaged_keys(root: Path, files: list[str]) -> set[str]:
     """Return the parts that files belong to."""
-    return {place for place in (part_of(root, file) for file in files) if place}
+    return {key for key in (part_of(root, file) for file in files) if key}
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def dropping_damage(store: Path) -> Iterator[None]:
         yield
     except DamageError as error:
         try:
-            drop_parts(Root.open(store), _places(store, [error.path]))
+            drop_parts(Root.open(store), _damaged_keys(store, [error.path]))
         except StoreError as other:
             error.add_note(f"It could not be removed: {other}")
         raise

@@ -1,7 +1,7 @@
-"""Checksums of what is on disk: crc32c, which a file's place may go into.
+"""Checksums of what is on disk: crc32c, which a file's key may go into.
 
 Two files of a kind that change places are each whole, so a sum of a description begins with the
-place that it belongs to.
+key that it belongs to.
 """
 
 import json
@@ -39,7 +39,7 @@ def sum_as_bytes(value: int) -> bytes:
     return value.to_bytes(SUM_NBYTES, "little")
 
 
-def json_checksum(place: str, values: Any) -> int:
-    """Return the sum of JSON values at a place: whatever the order of keys and the white space."""
+def json_checksum(key: str, values: Any) -> int:
+    """Return the sum of JSON values at a key: whatever the order of keys and the white space."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
-    return checksum(text.encode(), checksum(place.encode() + b"\n"))
+    return checksum(text.encode(), checksum(key.encode() + b"\n"))

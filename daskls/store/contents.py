@@ -22,14 +22,14 @@ class StoredItem:
 
     Attributes
     ----------
-    place : str. The key of its group or pack; * stands for any part of a name.
+    key : str. The key of its group or pack; * stands for any part of a name.
     name : str. Of the array; "" of a file that is none.
     dtype, dims : str. ``dims`` names the axes.
     by : str. What writes it.
     dropped : str. When it goes.
     """
 
-    place: str
+    key: str
     name: str
     dtype: str
     dims: str
@@ -42,9 +42,9 @@ class StoredItem:
         return len(self.dims.split(", ")) if self.dims else 0
 
 
-def _of(place: str, by: str, dropped: str, *arrays: tuple[str, str, str]) -> tuple[StoredItem, ...]:
-    """Return the arrays of one place: each is (name, dtype, dimensions)."""
-    return tuple(StoredItem(place, *array, by, dropped) for array in arrays)
+def _of(key: str, by: str, dropped: str, *arrays: tuple[str, str, str]) -> tuple[StoredItem, ...]:
+    """Return the arrays of one key: each is (name, dtype, dimensions)."""
+    return tuple(StoredItem(key, *array, by, dropped) for array in arrays)
 
 
 TREES = (
@@ -160,22 +160,22 @@ the report.
 """
 
 
-def find_held(place: str, name: str) -> list[StoredItem]:
+def find_held(key: str, name: str) -> list[StoredItem]:
     """Return what the table says of an array at a key; more than one where methods share it."""
-    return [h for h in CONTENTS if fnmatchcase(place, h.place) and fnmatchcase(name, h.name)]
+    return [h for h in CONTENTS if fnmatchcase(key, h.key) and fnmatchcase(name, h.name)]
 
 
 def stores_page() -> str:
     """Return the page that `docs/stores.md` is."""
     return ABOUT + "".join(
-        _section(place, held) for place, held in groupby(CONTENTS, lambda held: held.place)
+        _section(key, held) for key, held in groupby(CONTENTS, lambda held: held.key)
     )
 
 
-def _section(place: str, held: Iterable[StoredItem]) -> str:
+def _section(key: str, held: Iterable[StoredItem]) -> str:
     lines = [f"| `{h.name}` | {h.dtype} | {h.dims} | {h.by} | {h.dropped} |" for h in held]
     head = "| name | dtype | dimensions | written by | dropped when |\n|---|---|---|---|---|\n"
-    return f"\n## `{place or '.'}`\n\n{head}" + "\n".join(lines) + "\n"
+    return f"\n## `{key or '.'}`\n\n{head}" + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ __all__ = [
     "MAX_CHUNK_ROWS",
     "MAX_PACKED_NBYTES",
     "ArraySpec",
-    "Place",
+    "Slot",
     "pack_arrays",
     "write_array",
 ]
@@ -117,7 +117,7 @@ class ArraySpec:
 
 
 @dataclass(frozen=True)
-class Place:
+class Slot:
     """Where an array is inside a packed one, of bytes: a group's description keeps it."""
 
     dtype: str
@@ -125,20 +125,20 @@ class Place:
     at: int
 
     @classmethod
-    def from_json(cls, values: Any, n_packed: int) -> "Place":
-        """Return the place that a description holds, in ``n_packed`` bytes.
+    def from_json(cls, values: Any, n_packed: int) -> "Slot":
+        """Return the slot that a description names, in ``n_packed`` bytes.
 
         Raises
         ------
         ValueError, TypeError, KeyError : it is none
         """
-        place = cls(values["dtype"], tuple(values["shape"]), values["at"])
-        numbers = (*place.shape, place.at)
-        if place.dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
-            raise ValueError("an array of a dtype, a shape or a place that none has")
-        if not place.shape or place.at % ALIGNMENT or place.at + place.nbytes > n_packed:
-            raise ValueError(f"an array at byte {place.at} of {n_packed}")
-        return place
+        slot = cls(values["dtype"], tuple(values["shape"]), values["at"])
+        numbers = (*slot.shape, slot.at)
+        if slot.dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
+            raise ValueError("an array of a dtype, a shape or an offset that none has")
+        if not slot.shape or slot.at % ALIGNMENT or slot.at + slot.nbytes > n_packed:
+            raise ValueError(f"an array at byte {slot.at} of {n_packed}")
+        return slot
 
     @property
     def nbytes(self) -> int:
@@ -151,16 +151,16 @@ class Place:
         return own.view(self.dtype).reshape(self.shape)
 
 
-def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Bytes, dict[str, Place]]:
+def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Bytes, dict[str, Slot]]:
     """Return arrays as one of bytes, uint8 (n,), and where each is in it."""
-    pieces, places, at = [], {}, 0
+    pieces, slots, at = [], {}, 0
     for name, values in arrays.items():
         dtype = values.dtype.newbyteorder("<").str
-        places[name] = Place(dtype, tuple(values.shape), at)
+        slots[name] = Slot(dtype, tuple(values.shape), at)
         content = np.ascontiguousarray(values, dtype).tobytes()
         pieces.append(content + bytes(-len(content) % ALIGNMENT))
         at += len(pieces[-1])
-    return np.frombuffer(b"".join(pieces), np.uint8), places
+    return np.frombuffer(b"".join(pieces), np.uint8), slots
 
 
 def write_array(attempt: Attempt, name: str, values: AnyArray, chunk_rows: int) -> ArraySpec:

@@ -1,7 +1,7 @@
 """Sealed groups: a Zarr group whose description holds a checksum of itself and of every chunk.
 
 A group's ``zarr.json`` keeps, among its attributes, what its arrays are and the sum of each of
-their chunks, and at last its own sum, which the group's place in the store goes into. It is
+their chunks, and at last its own sum, which the group's key in the store goes into. It is
 written last, so it is the marker of the whole. Chunks end in the same sum, as Zarr's codec
 ``crc32c`` wants it: any Zarr library reads them. They are read here by position, so that a size is
 known before memory is taken, a missing chunk is no fill value, and nothing is followed out of the
@@ -29,7 +29,7 @@ from daskls.store.flat import (
     MAX_CHUNK_ROWS,
     MAX_PACKED_NBYTES,
     ArraySpec,
-    Place,
+    Slot,
     pack_arrays,
     write_array,
 )
@@ -52,24 +52,29 @@ ARRAYS, PACKED, PREFIX, SUM = "arrays", "packed", "prefix", "crc32c"
 MAX_DESCRIPTION_NBYTES = 64 << 20
 
 
-def describe_group(place: str, attributes: Mapping[str, Any]) -> bytes:
-    """Return the description of a group at a place, sealed.
+def _description_of(key: str) -> str:
+    """Return the key of a group's description."""
+    return f"{key}/{DESCRIPTION}" if key else DESCRIPTION
+
+
+def describe_group(key: str, attributes: Mapping[str, Any]) -> bytes:
+    """Return the sealed description of the group at a key.
 
     Parameters
     ----------
-    place : str. The group's path inside the store; "" of the root.
+    key : str. The group's path inside the store; "" of the root.
     attributes : JSON values
     """
     # As it is read back: keys are texts, tuples lists.
     own = json.loads(json.dumps(dict(attributes)))
-    sealed = {**own, SUM: f"{json_checksum(place, own):08x}"}
+    sealed = {**own, SUM: f"{json_checksum(key, own):08x}"}
     content = {"zarr_format": 3, "node_type": "group", "attributes": sealed}
     return json.dumps(content).encode()
 
 
 def write_group(
     root: Location,
-    place: str,
+    key: str,
     arrays: Mapping[str, AnyArray],
     attributes: Mapping[str, Any] | None = None,
     chunk_rows: int = MAX_CHUNK_ROWS,
@@ -82,7 +87,7 @@ def write_group(
     Parameters
     ----------
     root : path or Backend. The store.
-    place : str. The group's key.
+    key : str. The group's key.
     arrays : arrays by name. Uncompressed, in chunks of at most ``chunk_rows`` rows.
     attributes : JSON values
     loose : names of arrays that stay by themselves, while all others are packed into one if they
@@ -96,11 +101,11 @@ def write_group(
     store = open_store(root)
 
     def put() -> bool:
-        with store.attempt(place, replace=replace) as attempt:
+        with store.attempt(key, replace=replace) as attempt:
             own = _write_arrays(attempt, arrays, dict(attributes or {}), chunk_rows, loose)
-            return attempt.commit(DESCRIPTION, describe_group(place, own))
+            return attempt.commit(DESCRIPTION, describe_group(key, own))
 
-    return put_once(put, lambda: open_group(store, place), lambda: store.drop(place, strict=True))
+    return put_once(put, lambda: open_group(store, key), lambda: store.drop(key, strict=True))
 
 
 def _write_arrays(
@@ -113,9 +118,9 @@ def _write_arrays(
     """Write a group's arrays; return its attributes, what the arrays are among them."""
     small = {} if loose is None else {n: a for n, a in arrays.items() if n not in loose}
     if small and sum(values.nbytes for values in small.values()) <= MAX_PACKED_NBYTES // 2:
-        packed, places = pack_arrays(small)
+        packed, slots = pack_arrays(small)
         arrays = {**{name: arrays[name] for name in arrays if name not in small}, PACKED: packed}
-        own[PACKED] = {name: vars(at) for name, at in places.items()}
+        own[PACKED] = {name: vars(at) for name, at in slots.items()}
     rows = {PACKED: MAX_PACKED_NBYTES}
     own[ARRAYS] = {
         name: vars(write_array(attempt, name, values, rows.get(name, chunk_rows)))
@@ -126,10 +131,9 @@ def _write_arrays(
     return own
 
 
-def write_description(root: Location, place: str, attributes: Mapping[str, Any]) -> None:
+def write_description(root: Location, key: str, attributes: Mapping[str, Any]) -> None:
     """Write a group's description, sealed, in the place of any old one."""
-    key = f"{place}/{DESCRIPTION}" if place else DESCRIPTION
-    open_store(root).put(key, describe_group(place, attributes))
+    open_store(root).put(_description_of(key), describe_group(key, attributes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,16 +143,16 @@ class Group:
     Attributes
     ----------
     store : Backend
-    place : str. The group's key.
+    key : str. The group's key.
     attrs : dict. Its attributes.
     """
 
     store: Backend
-    place: str
+    key: str
     attrs: dict[str, Any]
     _specs: dict[str, ArraySpec] = field(default_factory=dict)
     _described: set[str] = field(default_factory=set)
-    _places: dict[str, Place] = field(default_factory=dict)
+    _slots: dict[str, Slot] = field(default_factory=dict)
     _prefix: str = ""
 
     def where(self, name: str = DESCRIPTION) -> str:
@@ -158,19 +162,19 @@ class Group:
     def _key(self, name: str) -> str:
         """Return the key of what lies in the group."""
         below = name if name == DESCRIPTION else f"{self._prefix}{name}"
-        return f"{self.place}/{below}" if self.place else below
+        return f"{self.key}/{below}" if self.key else below
 
     def __contains__(self, name: object) -> bool:
-        return name in self._specs or name in self._places
+        return name in self._specs or name in self._slots
 
     @property
     def names(self) -> list[str]:
         """The names of the arrays."""
-        return [*(name for name in self._specs if name != PACKED), *self._places]
+        return [*(name for name in self._specs if name != PACKED), *self._slots]
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """Return an array's shape."""
-        return (self._places.get(name) or self._spec(name)).shape
+        return (self._slots.get(name) or self._spec(name)).shape
 
     def _spec(self, name: str) -> ArraySpec:
         if name not in self._specs:
@@ -200,7 +204,7 @@ class Group:
         ------
         DamageError : something is missing, or is not what was written or expected
         """
-        spec = self._places.get(name) or self._spec(name)
+        spec = self._slots.get(name) or self._spec(name)
         if kind and np.dtype(spec.dtype).kind not in kind:
             raise damaged(self.where(), f"the array {name!r} has dtype {spec.dtype}")
         if shape is not None and not _fits(spec.shape, shape):
@@ -208,7 +212,7 @@ class Group:
                 self.where(),
                 f"the array {name!r} has shape {spec.shape}, and {_shown(shape)} is expected",
             )
-        if isinstance(spec, Place):
+        if isinstance(spec, Slot):
             values = spec.take(self._packed)[rows]
         else:
             self._check_description(name, spec)
@@ -249,7 +253,7 @@ class Group:
             first = number * size
             inside = slice(max(start, first), min(stop, first + size))
             out = values[inside.start - start : inside.stop - start]
-            # What is wanted whole is read to its place; anything else by a copy of the chunk.
+            # What is wanted whole is read to where it goes; anything else by a copy of the chunk.
             chunk = out if len(out) == size else np.empty((size, *spec.shape[1:]), spec.dtype)
             self._read_chunk(key, chunk, spec.sums[number])
             if chunk is not out:
@@ -329,7 +333,7 @@ def parse_attributes(where: str, content: bytes) -> dict[str, Any] | None:
     return attributes if isinstance(attributes, dict) and found.get("zarr_format") == 3 else None
 
 
-def read_attributes(root: Location, place: str) -> dict[str, Any] | None:
+def read_attributes(root: Location, key: str) -> dict[str, Any] | None:
     """Return what a group's description holds, of which nothing is checked; None if it is none.
 
     Raises
@@ -337,11 +341,11 @@ def read_attributes(root: Location, place: str) -> dict[str, Any] | None:
     DamageError : it is missing, or no JSON
     """
     store = open_store(root)
-    key = f"{place}/{DESCRIPTION}" if place else DESCRIPTION
-    return parse_attributes(store.where(key), store.read(key, MAX_DESCRIPTION_NBYTES))
+    own = _description_of(key)
+    return parse_attributes(store.where(own), store.read(own, MAX_DESCRIPTION_NBYTES))
 
 
-def open_group(root: Location, place: str) -> Group:
+def open_group(root: Location, key: str) -> Group:
     """Return a group of a store.
 
     Raises
@@ -349,13 +353,13 @@ def open_group(root: Location, place: str) -> Group:
     DamageError : its description is missing, or not what was written
     """
     store = open_store(root)
-    attributes = read_attributes(store, place)
+    attributes = read_attributes(store, key)
     if attributes is None:
-        raise damaged(store.where(f"{place}/{DESCRIPTION}"), "it describes no group")
-    return check_seal(store, place, attributes)
+        raise damaged(store.where(_description_of(key)), "it describes no group")
+    return check_seal(store, key, attributes)
 
 
-def check_seal(root: Location, place: str, attributes: dict[str, Any]) -> Group:
+def check_seal(root: Location, key: str, attributes: dict[str, Any]) -> Group:
     """Return the group of attributes whose sum is right.
 
     Raises
@@ -363,20 +367,20 @@ def check_seal(root: Location, place: str, attributes: dict[str, Any]) -> Group:
     DamageError : it is not
     """
     store = open_store(root)
-    where = store.where(f"{place}/{DESCRIPTION}" if place else DESCRIPTION)
+    where = store.where(_description_of(key))
     own = {name: value for name, value in attributes.items() if name != SUM}
     with malformed_is_damage(where):
-        expected = f"{json_checksum(place, own):08x}"
+        expected = f"{json_checksum(key, own):08x}"
     if attributes.get(SUM) != expected:
         raise damaged(where, NOT_WRITTEN)
     with malformed_is_damage(where):
         specs = {str(k): ArraySpec.from_json(v) for k, v in own.pop(ARRAYS, {}).items()}
-        places = _parse_places(own.pop(PACKED, {}), specs.get(PACKED))
+        slots = _parse_slots(own.pop(PACKED, {}), specs.get(PACKED))
         prefix = str(own.pop(PREFIX, ""))
-    return Group(store, place, own, specs, _places=places, _prefix=prefix)
+    return Group(store, key, own, specs, _slots=slots, _prefix=prefix)
 
 
-def _parse_places(values: Any, packed: ArraySpec | None) -> dict[str, Place]:
+def _parse_slots(values: Any, packed: ArraySpec | None) -> dict[str, Slot]:
     """Return where packed arrays are.
 
     Raises
@@ -389,4 +393,4 @@ def _parse_places(values: Any, packed: ArraySpec | None) -> dict[str, Place]:
         raise ValueError("packed arrays without an array of bytes")
     if packed.shape[0] > MAX_PACKED_NBYTES or packed.chunk_rows > MAX_PACKED_NBYTES:
         raise ValueError(f"{packed.shape[0]} bytes of packed arrays")
-    return {str(k): Place.from_json(v, packed.shape[0]) for k, v in values.items()}
+    return {str(k): Slot.from_json(v, packed.shape[0]) for k, v in values.items()}

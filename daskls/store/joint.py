@@ -51,7 +51,7 @@ class CellStates:
     deltas: Float64
 
 
-def _places(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
+def _keys(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
     """Return the keys of some cells' packs in one round: of states, and of statistics."""
     name = f"joint/{phase}-{number:03d}/{cells[0]:06d}-{cells[1]:06d}"
     return f"{name}.states", f"{name}.stats"
@@ -74,11 +74,11 @@ def write_states(
     stats : float64 array, shape (c, p, N_STATS)
     """
     store, attempt = open_store(root), draw_attempt()
-    place, marker = _places(phase, number, cells)
-    place = attempt_key(place, attempt)
-    write_pack(store, place, {f.name: getattr(states, f.name) for f in fields(CellStates)})
+    key, marker = _keys(phase, number, cells)
+    key = attempt_key(key, attempt)
+    write_pack(store, key, {f.name: getattr(states, f.name) for f in fields(CellStates)})
     if not write_pack(store, marker, {"stats": stats, "attempt": np.array(attempt)}):
-        store.drop(place)
+        store.drop(key)
 
 
 def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) -> Float64 | None:
@@ -88,7 +88,7 @@ def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) 
     ------
     DamageError : they are not what was written
     """
-    store, marker = open_store(root), _places(phase, number, cells)[1]
+    store, marker = open_store(root), _keys(phase, number, cells)[1]
     return read_pack(store, marker, ["stats"])["stats"] if store.exists(marker) else None
 
 
@@ -99,11 +99,11 @@ def read_states(root: Location, phase: str, number: int, cells: tuple[int, int])
     ------
     DamageError : they are gone, or not what was written
     """
-    store, (place, marker) = open_store(root), _places(phase, number, cells)
+    store, (key, marker) = open_store(root), _keys(phase, number, cells)
     # Statistics of before name no attempt.
     attempt = int(read_pack(store, marker).get("attempt", 0))
     names = [f.name for f in fields(CellStates)]
-    return CellStates(**read_pack(store, attempt_key(place, attempt), names))
+    return CellStates(**read_pack(store, attempt_key(key, attempt), names))
 
 
 def drop_states(root: Location, phase: str, number: int) -> None:

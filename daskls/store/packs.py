@@ -1,7 +1,7 @@
 """Packs: files of named arrays that a fit keeps between its tasks, each with its checksum.
 
 A pack begins with a header that says what its arrays are, the sum of each, and its own sum, which
-the pack's place in the store goes into. Arrays are read one by one, and their sizes are known
+the pack's key in the store goes into. Arrays are read one by one, and their sizes are known
 before memory is taken.
 """
 
@@ -28,7 +28,7 @@ MAX_HEADER_NBYTES = 1 << 16
 
 def write_pack(
     root: Location,
-    place: str,
+    key: str,
     arrays: Mapping[str, AnyArray],
     verify: Callable[[], object] | None = None,
 ) -> bool:
@@ -37,7 +37,7 @@ def write_pack(
     Parameters
     ----------
     root : path or Backend. The store.
-    place : str. The pack's key.
+    key : str. The pack's key.
     arrays : arrays of numbers by name
     verify : raises DamageError where a pack that is there, or what it names, is not what was
         written; None looks at the pack alone
@@ -50,12 +50,12 @@ def write_pack(
     flat = {name: np.asarray(values, order="C") for name, values in arrays.items()}
     entries = {name: [own.dtype.str, list(own.shape), checksum(own)] for name, own in flat.items()}
     header = json.dumps(entries).encode()
-    lead = np.array([len(header), _seal(place, header)], LEAD)
+    lead = np.array([len(header), _seal(key, header)], LEAD)
     pieces = (MAGIC, lead.data, header, *(_as_bytes(own) for own in flat.values()))
     return put_once(
-        lambda: store.put(place, *pieces, create=True),
-        verify or (lambda: check_pack(store, place)),
-        lambda: store.drop(place, strict=True),
+        lambda: store.put(key, *pieces, create=True),
+        verify or (lambda: check_pack(store, key)),
+        lambda: store.drop(key, strict=True),
     )
 
 
@@ -63,39 +63,37 @@ def _as_bytes(values: AnyArray) -> Any:
     return values.reshape(-1).view(np.uint8).data
 
 
-def _seal(place: str, header: bytes) -> int:
-    """Return the sum of a header at its place."""
-    return checksum(header, checksum(place.encode() + b"\n"))
+def _seal(key: str, header: bytes) -> int:
+    """Return the sum of a header at its key."""
+    return checksum(header, checksum(key.encode() + b"\n"))
 
 
-def read_pack(
-    root: Location, place: str, names: Iterable[str] | None = None
-) -> dict[str, AnyArray]:
+def read_pack(root: Location, key: str, names: Iterable[str] | None = None) -> dict[str, AnyArray]:
     """Return some of a pack's arrays, or all.
 
     Raises
     ------
     DamageError : it is missing, or not what was written
     """
-    with open_store(root).reading(place) as reader:
-        places = _read_header(reader, place)
+    with open_store(root).reading(key) as reader:
+        slots = _read_header(reader, key)
         with malformed_is_damage(reader.name):
-            wanted = places if names is None else {name: places[name] for name in names}
+            wanted = slots if names is None else {name: slots[name] for name in names}
         return {name: _read_array(reader, *own) for name, own in wanted.items()}
 
 
-def check_pack(root: Location, place: str) -> None:
+def check_pack(root: Location, key: str) -> None:
     """Read all of a pack.
 
     Raises
     ------
     DamageError : it is missing, or not what was written
     """
-    read_pack(root, place)
+    read_pack(root, key)
 
 
 def _read_header(
-    reader: Reader, place: str
+    reader: Reader, key: str
 ) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]:
     """Return dtype, shape, position and sum of each array, which end where the pack ends."""
     lead = np.empty(len(MAGIC) + 2 * LEAD.itemsize, np.uint8)
@@ -106,19 +104,19 @@ def _read_header(
     content = np.empty(n_header, np.uint8)
     reader.fill(content, len(lead))
     header = content.tobytes()
-    if _seal(place, header) != seal:
+    if _seal(key, header) != seal:
         raise damaged(reader.name, NOT_WRITTEN)
-    at, places = len(lead) + n_header, {}
+    at, slots = len(lead) + n_header, {}
     with malformed_is_damage(reader.name):
         for name, (text, shape, own_sum) in json.loads(header).items():
             dtype = np.dtype(text)
             if dtype.kind not in "biuf" or any(type(n) is not int or n < 0 for n in shape):
                 raise ValueError(f"{name} has dtype {text} and shape {shape}")
-            places[name] = dtype, tuple(shape), at, own_sum
+            slots[name] = dtype, tuple(shape), at, own_sum
             at += dtype.itemsize * math.prod(shape)
     if at != reader.nbytes:
         raise damaged(reader.name, f"it has {reader.nbytes} bytes, and {at} are expected")
-    return places
+    return slots
 
 
 def _read_array(

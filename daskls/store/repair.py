@@ -27,7 +27,7 @@ BUNDLES = ("bundles", "rows")
 PACKS = ("sampling/*", "joint/*")
 PACK = re.compile(r"\d{6,}-\d{6,}((\.[0-9a-f]+)?\.states|\.stats)?")
 EVERYTHING = (*GROUPS, *BUNDLES, "exchange-*", "sampling", "joint")
-# What goes with a part, as patterns of places.
+# What goes with a part, as patterns of keys.
 FOLLOWS = {
     "partition": EVERYTHING,
     "landmarks": ("joint", "index"),
@@ -40,33 +40,33 @@ FOLLOWS = {
 
 
 def list_parts(root: Location) -> list[tuple[str, int]]:
-    """Return place and bytes of every group and pack of a store.
+    """Return key and bytes of every group and pack of a store.
 
     Blocks of the exchange are not among them: whoever regroups a block looks at it.
     """
     store = open_store(root)
-    places = [name for name in GROUPS if store.exists(name)]
+    keys = [name for name in GROUPS if store.exists(name)]
     for kind in BUNDLES:
-        places += [bundle_key(*bundle, kind) for bundle in finished_bundles(store, kind)]
+        keys += [bundle_key(*bundle, kind) for bundle in finished_bundles(store, kind)]
     for folder in store.find(*PACKS):
         names = filter(PACK.fullmatch, sorted(store.names(folder)))
-        places += [f"{folder}/{name}" for name in names]
-    return [(place, store.nbytes(place)) for place in places]
+        keys += [f"{folder}/{name}" for name in names]
+    return [(key, store.nbytes(key)) for key in keys]
 
 
-def check_part(root: Location, place: str) -> list[str]:
+def check_part(root: Location, key: str) -> list[str]:
     """Read all of a part; return the files of it that are damaged."""
     try:
-        if any(fnmatch(place, f"{folder}/*") for folder in PACKS):
-            check_pack(root, place)
+        if any(fnmatch(key, f"{folder}/*") for folder in PACKS):
+            check_pack(root, key)
             return []
-        return open_group(root, place).check()
+        return open_group(root, key).check()
     except DamageError as error:
         return [error.path]
 
 
 def part_of(root: Path, file: str) -> str | None:
-    """Return the place of the part that a file belongs to; None outside the store, or of its root.
+    """Return the key of the part that a file belongs to; None outside the store, or of its root.
 
     >>> part_of(Path("/m"), "/m/bundles/000000-000003/rows/c.0.0")
     'bundles/000000-000003'
@@ -82,15 +82,15 @@ def part_of(root: Path, file: str) -> str | None:
     return "/".join(names[:depth])
 
 
-def drop_parts(root: Root, places: Iterable[str]) -> None:
+def drop_parts(root: Root, keys: Iterable[str]) -> None:
     """Remove damaged parts and what goes with them; the model is complete no more.
 
     Parameters
     ----------
     root : Root
-    places : str. What of it is damaged; none where a part is missing.
+    keys : str. What of it is damaged; none where a part is missing.
     """
-    gone = {other for place in places for other in _with_followers(place)}
+    gone = {other for key in keys for other in _with_followers(key)}
     attributes = root.attributes
     if root.is_complete and not root.store.exists("partition"):
         # The fit has removed its rows, so that nothing is left which a part could be made from.
@@ -102,18 +102,18 @@ def drop_parts(root: Root, places: Iterable[str]) -> None:
     root.store.drop(*gone, strict=True)
 
 
-def _with_followers(place: str) -> set[str]:
+def _with_followers(key: str) -> set[str]:
     """Return patterns of a part and of what goes with it."""
-    gone = {place}
+    gone = {key}
     for pattern, followers in FOLLOWS.items():
-        if fnmatch(place, pattern):
+        if fnmatch(key, pattern):
             gone.update(followers)
-    if fnmatch(place, "sampling/kept/*"):
+    if fnmatch(key, "sampling/kept/*"):
         # The model is the marker of both.
-        gone.add(place.replace("sampling/kept", "bundles"))
-    if fnmatch(place, "exchange-*/block-*"):
+        gone.add(key.replace("sampling/kept", "bundles"))
+    if fnmatch(key, "exchange-*/block-*"):
         # Rows, of any attempt, and their marker go together.
-        gone.add(f"{place.partition('.')[0]}.*")
+        gone.add(f"{key.partition('.')[0]}.*")
     return gone
 
 
@@ -153,22 +153,22 @@ def _is_of_another_format(store: Backend) -> bool:
 
 def _restore_root(store: Backend) -> bool:
     """Write the root from the copy that the index or the partition keeps; False without one."""
-    for place in HOLD_ROOT_COPY:
-        copy = _find_copy(store, place)
+    for key in HOLD_ROOT_COPY:
+        copy = _find_copy(store, key)
         if isinstance(copy, dict) and copy.get("kind") == MODEL_KIND:
             Root.create(store, {**copy, "complete": False})
             return True
     return False
 
 
-def _find_copy(store: Backend, place: str) -> Any:
+def _find_copy(store: Backend, key: str) -> Any:
     """Return what a group says of the root, or the root itself where the two changed places."""
     try:
-        attributes = read_attributes(store, place)
+        attributes = read_attributes(store, key)
         if attributes is None:
             return None
         is_root = attributes.get("kind") == MODEL_KIND
-        group = check_seal(store, "" if is_root else place, attributes)
+        group = check_seal(store, "" if is_root else key, attributes)
     except StoreError:
         return None
     return group.attrs if is_root else group.attrs.get(ROOT_COPY)

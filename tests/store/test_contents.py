@@ -60,9 +60,9 @@ def test_the_table_is_what_stores_hold(stores):
             own = [held for held in find_held(place, name) if is_kind(held, values)]
             shown = None if values is None else (values.dtype, values.shape)
             assert own, (store.where(place), name, shown)
-            seen.update((held.place, held.name) for held in own)
+            seen.update((held.key, held.name) for held in own)
     # And no row of it is of what nobody writes.
-    assert {(held.place, held.name) for held in CONTENTS} - seen == UNSEEN
+    assert {(held.key, held.name) for held in CONTENTS} - seen == UNSEEN
 
 
 def test_a_wrong_dtype_or_shape_is_noticed():
