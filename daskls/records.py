@@ -268,22 +268,23 @@ class Regions:
 
 @dataclass(frozen=True, eq=False)
 class LeafRows:
-    """The rows of one leaf as neighbor searches read them: sorted by cell, then by row number.
+    """The rows of one leaf as neighbor searches read them: sorted by region, then by row number.
 
     Attributes
     ----------
     X : array, shape (m, d), the data set's dtype
     numbers : int64 array, shape (m,). Global row numbers.
-    cell_ptr : int64 array, shape (c + 1,). Cell i owns rows cell_ptr[i] to cell_ptr[i + 1] - 1.
-    cells : Regions, one a cell
+    region_ptr : int64 array, shape (r + 1,). Region i owns rows region_ptr[i] to
+        region_ptr[i + 1] - 1.
+    regions : Regions. Of parts of the leaf, each of near rows.
     first_position : int. The position of the first row among the rows of all leaves.
     kept : int array, shape (m,), or None. Which rows of the leaf these are, if not all of them.
     """
 
     X: Reals
     numbers: RowNumbers
-    cell_ptr: Int64
-    cells: Regions
+    region_ptr: Int64
+    regions: Regions
     first_position: int
     kept: Int64 | None = None
 
@@ -300,14 +301,14 @@ class LeafRows:
         return int(self.X.nbytes + self.numbers.nbytes + (m + 64) * (4 * (d + 4) + 8))
 
     def only(self, mask: Mask) -> "LeafRows":
-        """Return some of the rows; the bounds of their cells hold for fewer rows, too."""
+        """Return some of the rows; the bounds of their regions hold for fewer rows, too."""
         kept = np.flatnonzero(mask)
-        ptr = np.r_[0, np.cumsum(mask)][self.cell_ptr]
+        ptr = np.r_[0, np.cumsum(mask)][self.region_ptr]
         return LeafRows(
             self.X[kept],
             self.numbers[kept],
             ptr,
-            self.cells,
+            self.regions,
             self.first_position,
             kept,
         )

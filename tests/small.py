@@ -159,7 +159,7 @@ def few_draws(patch, n_pairs):
 
 def small_leaves(patch, n_rows=100):
     """Let searches look at leaves of so few rows: part of what a model is."""
-    set_sizes(patch, {"daskls.estimators.base.SEARCH_CELL_ROWS": n_rows})
+    set_sizes(patch, {"daskls.estimators.base.SEARCH_REGION_ROWS": n_rows})
 
 
 # Where work is cut into tiles, rounds or samples of pairs: of any size, with the same result.

@@ -31,8 +31,8 @@ READERS: dict[str, Reader] = {
     ".svm": open_svmlight,
     ".parquet": open_parquet,
 }
-# A text cell costs some sixty bytes while it is parsed: 16 MiB a block.
-BLOCK_CELLS = 2**18
+# A text field costs some sixty bytes while it is parsed: 16 MiB a block.
+BLOCK_FIELDS = 2**18
 
 
 def convert(
@@ -118,7 +118,7 @@ def _copy_rows(
     table: Table, writer: DatasetWriter, progress: Callable[[int, int | None], None] | None
 ) -> None:
     """Pass every block on to the writer."""
-    block_rows = max(1, min(writer.chunk_rows, BLOCK_CELLS // table.n_features))
+    block_rows = max(1, min(writer.chunk_rows, BLOCK_FIELDS // table.n_features))
     done = 0
     for X, raw in table.blocks(block_rows):
         y: Labels | None = None

@@ -29,7 +29,7 @@ from daskls.estimators.inputs import (
 from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
 from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.base import Method, method_of
-from daskls.methods.leaves import SEARCH_CELL_ROWS
+from daskls.methods.leaves import SEARCH_REGION_ROWS
 from daskls.methods.predict import predict_array, predict_lazily, predict_to_zarr
 from daskls.records import Float64, Labels, SolverSpec
 from daskls.run.client import current_client
@@ -84,7 +84,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
     def _sizes(self) -> dict[str, Any]:
         """Return the size of cells and what else of `FitRequest` is the method's own."""
-        return {"cell_size": SEARCH_CELL_ROWS}
+        return {"cell_size": SEARCH_REGION_ROWS}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

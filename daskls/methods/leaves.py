@@ -6,13 +6,13 @@ from daskls.neighbors.regions import measure_regions
 from daskls.partition.tree import route_rows
 from daskls.records import Int64, LeafRows, Reals, Regions, RowNumbers
 
-__all__ = ["SEARCH_CELL_ROWS", "one_leaf"]
+__all__ = ["SEARCH_REGION_ROWS", "one_leaf"]
 
-# Rows of a cell in which queries look for their nearest center.
-CENTER_CELL_ROWS = 256
-# Rows of a cell that searches for neighbors look at: few enough that a query's nearest row costs
+# Rows of a region in which queries look for their nearest center.
+CENTER_REGION_ROWS = 256
+# Rows of a region that searches for neighbors look at: few enough that a query's nearest row costs
 # little, many enough that a product with them is one of matrices.
-SEARCH_CELL_ROWS = 1024
+SEARCH_REGION_ROWS = 1024
 
 
 def one_leaf(X: Reals, numbers: RowNumbers) -> tuple[LeafRows, Regions, Int64]:
@@ -20,10 +20,10 @@ def one_leaf(X: Reals, numbers: RowNumbers) -> tuple[LeafRows, Regions, Int64]:
     # Here, so that a process which only predicts never loads the trainers.
     from daskls.partition.grow import grow_tree
 
-    tree = grow_tree(X, CENTER_CELL_ROWS, X.mean(axis=0, dtype=np.float64))
-    of_cell = route_rows(tree, X)
-    order = np.argsort(of_cell, kind="stable")
-    ptr = np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))]
+    tree = grow_tree(X, CENTER_REGION_ROWS, X.mean(axis=0, dtype=np.float64))
+    of_region = route_rows(tree, X)
+    order = np.argsort(of_region, kind="stable")
+    ptr = np.r_[0, np.cumsum(np.bincount(of_region, minlength=tree.n_leaves))]
     rows = np.ascontiguousarray(X[order])
     leaf = LeafRows(
         rows,

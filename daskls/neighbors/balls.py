@@ -12,7 +12,7 @@ __all__ = ["find_inside", "keep_smallest", "near_balls"]
 
 # Pairs of a ball and a row that are looked at together.
 MARKED_PAIRS = 1 << 16
-# Balls whose bounds to the cells of a leaf are held at once.
+# Balls whose bounds to the regions of a leaf are held at once.
 TILE_BALLS = 4096
 
 
@@ -43,7 +43,7 @@ def find_inside(
     ----------
     centers : float64 array, shape (m, d)
     radius : float. A row is inside if the squared distance, summed in float64 in the order of the
-        features, is at most its square: whatever the leaves and the cells are.
+        features, is at most its square: whatever the leaves and the regions are.
     balls : int array, shape (b,). Which balls to look at.
     leaf : LeafRows
 
@@ -54,10 +54,10 @@ def find_inside(
     """
     for start in range(0, len(balls), TILE_BALLS):
         tile = balls[start : start + TILE_BALLS]
-        bounds = lower_bounds(centers[tile], leaf.cells)
-        for cell in range(bounds.shape[1]):
-            first, last = leaf.cell_ptr[cell : cell + 2].tolist()
-            active = tile[bounds[:, cell] <= radius * radius]
+        bounds = lower_bounds(centers[tile], leaf.regions)
+        for region in range(bounds.shape[1]):
+            first, last = leaf.region_ptr[region : region + 2].tolist()
+            active = tile[bounds[:, region] <= radius * radius]
             step = max(MARKED_PAIRS // max(last - first, 1), 1)
             for begin in range(0, len(active) if last > first else 0, step):
                 own = active[begin : begin + step]

@@ -1,4 +1,4 @@
-"""Where the rows of a leaf or a cell lie, and how near to a query any of them can be."""
+"""Where the rows of a leaf or a part of it lie, and how near to a query any of them can be."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Stage 3 of the neighborhood methods: each leaf's rows together, sorted by cell, in the store."""
+"""Stage 3 of neighborhood methods: each leaf's rows together, sorted by region, in the store."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -79,7 +79,7 @@ class GatherJob:
     root: str
     fingerprint: str
     exchange: Exchange
-    cell_rows: int
+    region_rows: int
 
 
 @undisturbed
@@ -92,16 +92,16 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
         return 0
     partition = load_partition(job.root, job.fingerprint)
     dtype = stored_dtype(np.dtype(job.exchange.dtype))
-    rows, ptrs, cells = [], [], []
+    rows, ptrs, regions = [], [], []
     with one_blas_thread():
         for leaf in range(leaves[0], leaves[1] + 1):
             own = job.exchange.read_leaf(leaf)
-            tree, of_cell = cut_into_cells(partition, own.X, leaf, job.cell_rows)
-            own = own.take(np.argsort(of_cell, kind="stable"))
-            ptrs.append(np.r_[0, np.cumsum(np.bincount(of_cell, minlength=tree.n_leaves))])
+            tree, of_region = cut_into_cells(partition, own.X, leaf, job.region_rows)
+            own = own.take(np.argsort(of_region, kind="stable"))
+            ptrs.append(np.r_[0, np.cumsum(np.bincount(of_region, minlength=tree.n_leaves))])
             rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
-            cells.append(measure_regions(own.X, ptrs[-1]))
-    write_leaves(Path(job.root), leaves[0], rows, ptrs, cells, _join(rows))
+            regions.append(measure_regions(own.X, ptrs[-1]))
+    write_leaves(Path(job.root), leaves[0], rows, ptrs, regions, _join(rows))
     return sum(len(own.X) for own in rows)
 
 

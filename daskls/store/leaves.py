@@ -1,4 +1,4 @@
-"""The training rows of a model that searches among them: regrouped by leaf and by cell, once.
+"""The training rows of a model that searches among them: regrouped by leaf and by region, once.
 
 ``rows/<first>-<last>/`` holds the rows of some leaves as flat arrays; a folder appears whole. A
 row's *position* counts through all leaves. Leaves are read one at a time and kept in a cache of
@@ -70,19 +70,19 @@ def write_leaves(
     root: Location,
     first_leaf: int,
     leaves: Sequence[Rows],
-    cell_ptrs: Sequence[Int64],
-    cells: Sequence[Regions],
+    region_ptrs: Sequence[Int64],
+    inner: Sequence[Regions],
     regions: Regions,
 ) -> None:
-    """Write the rows of consecutive leaves, each sorted by cell.
+    """Write the rows of consecutive leaves, each sorted by region.
 
     Parameters
     ----------
     root : path or Backend. The model's store.
     first_leaf : int
     leaves : sequence of Rows
-    cell_ptrs : sequence of int array. Where each leaf's cells begin, and its number of rows last.
-    cells : sequence of Regions. Of each leaf's cells.
+    region_ptrs : sequence of int array. Where the regions of each leaf begin, and its rows end.
+    inner : sequence of Regions. Those of each leaf.
     regions : Regions. Of the leaves.
     """
     arrays = {
@@ -91,9 +91,9 @@ def write_leaves(
         "weights": np.concatenate([leaf.weights for leaf in leaves]),
         "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
         "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
-        "n_cells": np.array([len(ptr) - 1 for ptr in cell_ptrs]),
-        "cell_rows": np.concatenate([np.diff(ptr) for ptr in cell_ptrs]),
-        "cells": np.concatenate([pack(own) for own in cells]),
+        "n_cells": np.array([len(ptr) - 1 for ptr in region_ptrs]),
+        "cell_rows": np.concatenate([np.diff(ptr) for ptr in region_ptrs]),
+        "cells": np.concatenate([pack(own) for own in inner]),
         "leaves": pack(regions),
     }
     key = bundle_key(first_leaf, first_leaf + len(leaves) - 1, ROWS_KIND)
@@ -133,22 +133,22 @@ class LeafReader:
         where, width = index.where(), 3 * root.n_features + 2
         leaf_rows = index.read("leaf_rows", shape=(None,), kind="i")
         n_leaves = len(leaf_rows)
-        n_cells = index.read("n_cells", shape=(n_leaves,), kind="i")
-        self._cell_rows = index.read("cell_rows", shape=(None,), kind="i")
+        n_regions = index.read("n_cells", shape=(n_leaves,), kind="i")
+        self._region_rows = index.read("cell_rows", shape=(None,), kind="i")
         self._bundles = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2))]
         check_tiles(where, self._bundles, n_leaves)
         check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
-        check_counts(where, "n_cells", n_cells, len(self._cell_rows))
-        check_counts(where, "cell_rows", self._cell_rows, root.n_rows)
+        check_counts(where, "n_cells", n_regions, len(self._region_rows))
+        check_counts(where, "cell_rows", self._region_rows, root.n_rows)
         self._store, self._n_classes = root.store, root.n_classes
         self.first_positions = np.r_[0, np.cumsum(leaf_rows)]
-        self._cell_ptr = np.r_[0, np.cumsum(n_cells)]
-        by_cell = np.r_[0, np.cumsum(self._cell_rows)]
-        if not np.array_equal(by_cell[self._cell_ptr], self.first_positions):
+        self._region_ptr = np.r_[0, np.cumsum(n_regions)]
+        by_region = np.r_[0, np.cumsum(self._region_rows)]
+        if not np.array_equal(by_region[self._region_ptr], self.first_positions):
             raise damaged(where, "the rows of cells do not add up to those of leaves")
         self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
-        shape = len(self._cell_rows), width
-        self._cells = unpack(index.read("cells", shape=shape, kind="f", finite=False))
+        shape = len(self._region_rows), width
+        self._inner_regions = unpack(index.read("cells", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
         self._cache = _Cache(cache_nbytes)
         self._groups: dict[int, Group] = {}
@@ -223,12 +223,12 @@ class LeafReader:
         return found
 
     def _read(self, leaf: int) -> LeafRows:
-        cells = slice(*self._cell_ptr[leaf : leaf + 2])
+        inner = slice(*self._region_ptr[leaf : leaf + 2])
         return LeafRows(
             self._column(leaf, "X"),
             self._column(leaf, "numbers"),
-            np.r_[0, np.cumsum(self._cell_rows[cells])],
-            self._cells.take(cells),
+            np.r_[0, np.cumsum(self._region_rows[inner])],
+            self._inner_regions.take(inner),
             int(self.first_positions[leaf]),
         )
 

@@ -261,7 +261,7 @@ def test_csv_labels_are_read_as_what_all_of_them_are(tmp_path, texts, classes, c
         ("1,2,0\n1,2,3,4\n", "line 2: 4 columns, but line 1 has 3"),
         ("a,b,y\n1,2,0\n1,2,nan\n", "line 3: the label is 'nan'"),
         ("a,b,y\n1,2,0\n1,2,\n", "line 3: the label is ''"),
-        ("1,oops,0\n1,2,1\n", "line 1: 'oops' is not a number, but other cells are"),
+        ("1,oops,0\n1,2,1\n", "line 1: 'oops' is not a number, but other fields are"),
         ("a,b,y\n", "has 0 rows"),
         ("", "is empty"),
         ("1\n2\n", "one column, the label, and no features"),

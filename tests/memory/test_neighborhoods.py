@@ -12,7 +12,7 @@ from writes import StopError, Writes
 
 from daskls import FalkSVC
 from daskls.memory import TaskSizes, gather_nbytes, search_nbytes
-from daskls.methods.leaves import SEARCH_CELL_ROWS
+from daskls.methods.leaves import SEARCH_REGION_ROWS
 from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.plan import neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
@@ -34,10 +34,10 @@ def rows_of(n, d, n_classes):
 
 
 @pytest.mark.parametrize(
-    ("k", "chunk", "d", "n_classes"),
+    ("k", "batch", "d", "n_classes"),
     [(600, 1, 4, 2), (600, 6, 60, 2), (600, 6, 10, 4), (1500, 1, 4, 2), (1500, 1, 10, 4)],
 )
-def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
+def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     X, y = rows_of(4000, d, n_classes)
     path = tmp_path / "m"
     model = FalkSVC(k, n_assigned=60, C=1.0, gamma=1.0, tol=1e9, random_state=0, store=path)
@@ -49,12 +49,12 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
     # Its centers are enough.
     with Writes(path, stop), dask.config.set(scheduler="sync"), pytest.raises(StopError):
         model.fit(X, y)
-    centers = read_centers(Root.open(path)).positions[: 4 * chunk].tolist()
+    centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
     neighbors = Falk((k,), percentiles=(50.0,))
     handle = RowsHandle(str(path), Root.open(path).attributes["fingerprint"], cache_nbytes=0)
-    job = NeighborJob(handle, spec, neighbors, k, 0, chunk)
+    job = NeighborJob(handle, spec, neighbors, k, 0, batch)
     bundle = CenterBundle(0, len(centers) - 1, tuple(centers))
 
     def run():
@@ -62,8 +62,8 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
         handle.open()
         assert fit_centers(bundle, job).n_cells == len(centers)
 
-    sizes = TaskSizes(d, 4, n_classes, SEARCH_CELL_ROWS, spec)
-    projected = neighborhood_nbytes(sizes, k, SEARCH_CELL_ROWS, chunk)
+    sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, spec)
+    projected = neighborhood_nbytes(sizes, k, SEARCH_REGION_ROWS, batch)
     peak = peak_of(run)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
@@ -71,7 +71,7 @@ def test_training_neighborhoods(k, chunk, d, n_classes, tmp_path):
 @pytest.mark.parametrize(("d", "several_cells"), [(300, False), (20, True), (60, True)])
 def test_gathering(d, several_cells, tmp_path, monkeypatch):
     X, y = rows_of(8000, d, 2)
-    sizes, gather_one = TaskSizes(d, 4, 2, SEARCH_CELL_ROWS, SolverSpec()), gather.gather_bundle
+    sizes, gather_one = TaskSizes(d, 4, 2, SEARCH_REGION_ROWS, SolverSpec()), gather.gather_bundle
     if several_cells:
         # As of data of which a sample shows the leaves.
         low = {"MIN_SAMPLE": 0, "MIN_LEAVES": 1}
@@ -92,7 +92,7 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
     set_sizes(monkeypatch, {"daskls.run.gather.N_GATHERS": 1000})
     with dask.config.set(scheduler="sync"):
         FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
-    assert (max(largest) > 2 * SEARCH_CELL_ROWS) == several_cells
+    assert (max(largest) > 2 * SEARCH_REGION_ROWS) == several_cells
 
 
 def test_searching(tmp_path):
@@ -100,15 +100,15 @@ def test_searching(tmp_path):
     model = FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
     handle = RowsHandle(str(tmp_path / "m"), model._handle.fingerprint, cache_nbytes=0)
     leaves = handle.open()
-    sizes = TaskSizes(20, 4, 2, SEARCH_CELL_ROWS, SolverSpec())
+    sizes = TaskSizes(20, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     for n, k in ((2000, 50), (300, 1000)):
         peak = peak_of(lambda n=n, k=k: find_nearest(X[:n], k, leaves.regions, leaves.read_leaf))
-        projected = search_nbytes(sizes, n, k, SEARCH_CELL_ROWS)
+        projected = search_nbytes(sizes, n, k, SEARCH_REGION_ROWS)
         assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
 
 def test_projections_grow_with_what_they_project():
-    sizes = TaskSizes(10, 4, 2, SEARCH_CELL_ROWS, SolverSpec(C=(1.0,)))
+    sizes = TaskSizes(10, 4, 2, SEARCH_REGION_ROWS, SolverSpec(C=(1.0,)))
     wider = replace(sizes, n_features=20)
     assert gather_nbytes(wider, 5000) > gather_nbytes(sizes, 5000) > gather_nbytes(sizes, 500) > 0
     base = neighborhood_nbytes(sizes, 500, 1000, 4)

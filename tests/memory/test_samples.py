@@ -9,7 +9,7 @@ from small import set_sizes
 from support import path_of
 
 from daskls.memory import TaskSizes
-from daskls.methods.leaves import SEARCH_CELL_ROWS
+from daskls.methods.leaves import SEARCH_REGION_ROWS
 from daskls.methods.sampling import balls, search
 from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import train as sampling
@@ -55,7 +55,7 @@ def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
     assert model.path_.n_support[0] > 0.7 * n_rows
     monkeypatch.setattr(sampling, "finished_bundles", lambda root: [])
     job.own.handle.open()
-    sizes = TaskSizes(d, 4, n_classes, SEARCH_CELL_ROWS, SolverSpec())
+    sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, SolverSpec())
     projected = sample_nbytes(sizes, n_rows)
     peak = peak_of(lambda: sampling.fit_sample(step, job))
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
@@ -77,8 +77,8 @@ def test_drawing_from_balls(n, d, tasks, monkeypatch):
             path.unlink()
         balls.draw_balls((0, n_balls - 1), job)
 
-    sizes = TaskSizes(d, 4, 2, SEARCH_CELL_ROWS, SolverSpec())
-    projected = ball_nbytes(sizes, n_balls, SEARCH_CELL_ROWS, n)
+    sizes = TaskSizes(d, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
+    projected = ball_nbytes(sizes, n_balls, SEARCH_REGION_ROWS, n)
     peak = peak_of(run)
     # Pairs are counted as if every ball held more rows than it may draw; of these few do.
     assert peak - SLACK <= projected <= 2 * LOOSEST * peak, f"{projected / peak:.2f}"
@@ -120,7 +120,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
     assert part == (0, len(radii) - 1)
     reader = job.own.handle.open()
     largest = int(np.diff(reader.first_positions).max())
-    sizes = TaskSizes(2, 4, 2, SEARCH_CELL_ROWS, SolverSpec())
+    sizes = TaskSizes(2, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     projected = ball_nbytes(sizes, len(radii), largest, n_pairs)
     peak = peak_of(run)
     assert peak - SLACK <= projected <= 2 * peak, f"{projected / peak:.2f}"

@@ -12,13 +12,13 @@ FIRST_NUMBER = 2**40
 
 
 class Leaves:
-    """Rows regrouped by leaf and by cell, and a log of the leaves that were read.
+    """Rows regrouped by leaf and by region, and a log of the leaves that were read.
 
     Row i of X has the number ``numbers[i]``; they are neither in order nor small. With ``drawn``,
-    leaves and cells are drawn, wherever their rows are: equal rows then lie apart.
+    leaves and regions are drawn, wherever their rows are: equal rows then lie apart.
     """
 
-    def __init__(self, X, n_leaves, *, cell_rows=8, n_empty=0, seed=0, drawn=False):
+    def __init__(self, X, n_leaves, *, region_rows=8, n_empty=0, seed=0, drawn=False):
         self.X = X
         self.rng = np.random.default_rng(seed)
         self.numbers = FIRST_NUMBER + self.rng.permutation(len(X))
@@ -31,7 +31,7 @@ class Leaves:
         self.leaves, self.by_position = [], np.empty(0, np.int64)
         for own in groups:
             rows = own[np.argsort(self.numbers[own])]
-            self.leaves.append(self._leaf(rows, cell_rows))
+            self.leaves.append(self._leaf(rows, region_rows))
             self.by_position = np.r_[self.by_position, self.leaves[-1].numbers]
         self.regions = join_regions([leaf.X for leaf in self.leaves])
         self.read = []
@@ -44,11 +44,11 @@ class Leaves:
         tree = grow_tree(X, max_rows, self.center)
         return route_rows(tree, X), tree.n_leaves
 
-    def _leaf(self, rows, cell_rows):
-        of_cell, n_cells = self._part(self.X[rows], cell_rows)
-        rows = rows[np.argsort(of_cell, kind="stable")]
+    def _leaf(self, rows, region_rows):
+        of_region, n_regions = self._part(self.X[rows], region_rows)
+        rows = rows[np.argsort(of_region, kind="stable")]
         X = np.ascontiguousarray(self.X[rows])
-        ptr = np.r_[0, np.cumsum(np.bincount(of_cell, minlength=n_cells))]
+        ptr = np.r_[0, np.cumsum(np.bincount(of_region, minlength=n_regions))]
         return LeafRows(
             X,
             self.numbers[rows],

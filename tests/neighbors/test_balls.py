@@ -61,9 +61,9 @@ def test_leaves_that_no_ball_reaches_are_passed_over():
 
 
 @pytest.mark.parametrize("n_leaves", [1, 5, 40])
-def test_leaves_and_cells_leave_no_trace(n_leaves):
+def test_leaves_and_regions_leave_no_trace(n_leaves):
     X = KINDS["a grid"](np.random.default_rng(0))
-    leaves = Leaves(X, n_leaves, cell_rows=20)
+    leaves = Leaves(X, n_leaves, region_rows=20)
     found, _ = pairs_of(leaves, X[:50], 2.0)
     rows = {number: i for i, number in enumerate(leaves.numbers.tolist())}
     expected = np.argwhere(squared_distances(X[:50], X) <= 4.0).tolist()

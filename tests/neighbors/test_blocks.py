@@ -12,7 +12,7 @@ N = 300
 
 def check(X, queries, *, n_leaves=2, ks=(1, 9, N)):
     """Cells of the leaves are as large as a fit's: the blocks are all that divides them."""
-    leaves = Leaves(X, n_leaves, cell_rows=N)
+    leaves = Leaves(X, n_leaves, region_rows=N)
     distances = squared_distances(queries, X)
     for k in ks:
         check_search(leaves, queries, k, distances)

@@ -93,8 +93,8 @@ def test_the_data_above_is_full_of_ties(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_leaves_and_cells_will_do(kind):
-    """Rows of one leaf far apart, equal ones in different leaves and cells."""
+def test_any_leaves_and_regions_will_do(kind):
+    """Rows of one leaf far apart, equal ones in different leaves and regions."""
     X = make_rows(kind)
     queries = make_queries(X)
     distances = squared_distances(queries, X)
@@ -137,16 +137,16 @@ def test_units_of_any_size(scale):
     check_search(Leaves(X, 40), queries, 30, squared_distances(queries, X))
 
 
-@pytest.mark.parametrize("cell_rows", [1, 3, N])
-def test_cells_of_any_size(cell_rows):
+@pytest.mark.parametrize("region_rows", [1, 3, N])
+def test_regions_of_any_size(region_rows):
     X = make_rows("a grid of ties")
     queries = make_queries(X)
-    leaves = Leaves(X, 4, cell_rows=cell_rows)
+    leaves = Leaves(X, 4, region_rows=region_rows)
     check_search(leaves, queries, 30, squared_distances(queries, X))
 
 
-@pytest.mark.parametrize("cell_rows", [8, 100])
-def test_near_ties_that_a_gemm_cannot_tell_apart(cell_rows):
+@pytest.mark.parametrize("region_rows", [8, 100])
+def test_near_ties_that_a_gemm_cannot_tell_apart(region_rows):
     """Distances that differ by less than the expanded square rounds, far from 0."""
     rng = np.random.default_rng(3)
     X = 1e6 + 1e-6 * rng.random((N, 4)) + rng.integers(0, 2, (N, 1))
@@ -154,16 +154,16 @@ def test_near_ties_that_a_gemm_cannot_tell_apart(cell_rows):
     distances = squared_distances(queries, X)
     ranked = np.sort(distances, axis=1)
     assert (np.diff(ranked[:, :100]) < 1e-9).all()
-    check_search(Leaves(X, 4, cell_rows=cell_rows), queries, 50, distances)
+    check_search(Leaves(X, 4, region_rows=region_rows), queries, 50, distances)
 
 
-def test_the_center_of_a_cell_is_not_where_its_rows_are():
-    """One outlier a cell makes every product there large against the distances wanted."""
+def test_the_center_of_a_region_is_not_where_its_rows_are():
+    """One outlier a region makes every product there large against the distances wanted."""
     rng = np.random.default_rng(4)
     X = 1e-4 * rng.random((N, 3))
     X[:8] = 1e5 * rng.normal(size=(8, 3))
     queries = np.vstack([X[8:28], X[:4], X[20:30] + 1e-6])
-    check_search(Leaves(X, 1, cell_rows=N), queries, 50, squared_distances(queries, X))
+    check_search(Leaves(X, 1, region_rows=N), queries, 50, squared_distances(queries, X))
 
 
 @pytest.mark.parametrize("tile", [1, 7, 30, 1000])

@@ -40,12 +40,12 @@ def open_csv(path: Path, options: Options) -> Iterator[Table]:
     try:
         layout = _find_layout(path, options)
         n_rows, labels = 0, None if layout.label is None else LabelScan()
-        for line, cells in _lines(layout):
+        for line, fields in _lines(layout):
             n_rows += 1
             if labels is not None and layout.label is not None:
-                labels.add_text(cells[layout.label].strip(), f"{path}, line {line}")
+                labels.add_text(fields[layout.label].strip(), f"{path}, line {line}")
     except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as UTF-8 text cells: {error}.") from error
+        raise DataError(f"{path} cannot be read as UTF-8 text fields: {error}.") from error
     dtype = np.dtype(np.float32) if options.dtype is None else options.dtype
 
     def blocks(block_rows: int) -> Iterator[Block]:
@@ -72,7 +72,7 @@ def _find_layout(path: Path, options: Options) -> _Layout:
         head = list(islice(filter(None, csv.reader(file, delimiter=delimiter)), 2))
     if not head:
         raise DataError(f"{path} is empty.")
-    first = [cell.strip() for cell in head[0]]
+    first = [field.strip() for field in head[0]]
     label = _guess_label(first, options.label, path)
     if label is not None and len(first) < 2:
         raise DataError(f"{path} has one column, the label, and no features; pass label='none'.")
@@ -83,7 +83,7 @@ def _find_layout(path: Path, options: Options) -> _Layout:
 
 def _guess_label(first: list[str], label: str | int | None, path: Path) -> int | None:
     """The label's column before it is known whether the first line holds names."""
-    # "2" as an index comes first: without a header, a cell of the first line may be 2 too.
+    # "2" as an index comes first: without a header, a field of the first line may be 2 too.
     if isinstance(label, str) and label.lstrip("-").isdecimal():
         with suppress(IndexError):
             return range(len(first))[int(label)]
@@ -92,13 +92,13 @@ def _guess_label(first: list[str], label: str | int | None, path: Path) -> int |
 
 def _is_header(first: list[str], second: list[str] | None, label: int | None, path: Path) -> bool:
     """Whether the first line holds names: none of its features is a number."""
-    numeric = [_is_number(cell) for i, cell in enumerate(first) if i != label]
+    numeric = [_is_number(field) for i, field in enumerate(first) if i != label]
     if not any(numeric):
         return True
     if not all(numeric):
-        bad = next(cell for i, cell in enumerate(first) if i != label and not _is_number(cell))
+        bad = next(field for i, field in enumerate(first) if i != label and not _is_number(field))
         raise DataError(
-            f"{path}, line 1: {bad!r} is not a number, but other cells are; "
+            f"{path}, line 1: {bad!r} is not a number, but other fields are; "
             "the line is neither a header nor a row. Correct it."
         )
     # Features named 0, 1, .. and a label named in words: the labels below it are numbers.
@@ -107,30 +107,30 @@ def _is_header(first: list[str], second: list[str] | None, label: int | None, pa
     return not _is_number(first[label]) and _is_number(second[label])
 
 
-def _is_number(cell: str) -> bool:
-    """Whether a cell is a number."""
+def _is_number(field: str) -> bool:
+    """Whether a field is a number."""
     try:
-        float(cell)
+        float(field)
     except ValueError:
         return False
-    return "_" not in cell
+    return "_" not in field
 
 
 def _lines(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-    """Every row's cells and line number; blank lines are skipped."""
+    """Every row's fields and line number; blank lines are skipped."""
     n_columns = len(layout.names)
     with layout.path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=layout.delimiter)
         rows = filter(None, reader)
         if layout.has_header:
             next(rows)
-        for cells in rows:
-            if len(cells) != n_columns:
+        for fields in rows:
+            if len(fields) != n_columns:
                 raise DataError(
-                    f"{layout.path}, line {reader.line_num}: {len(cells)} columns, "
+                    f"{layout.path}, line {reader.line_num}: {len(fields)} columns, "
                     f"but line 1 has {n_columns}; correct or remove the line."
                 )
-            yield reader.line_num, cells
+            yield reader.line_num, fields
 
 
 def _split_block(
@@ -139,21 +139,21 @@ def _split_block(
     """Numbers and label texts of some lines."""
     labels = None
     if layout.label is not None:
-        labels = [cells.pop(layout.label).strip() for _, cells in block]
-    cells = chain.from_iterable(cells for _, cells in block)
+        labels = [fields.pop(layout.label).strip() for _, fields in block]
+    fields = chain.from_iterable(fields for _, fields in block)
     n_features = len(layout.features)
     try:
-        X = np.fromiter(map(_number, cells), np.float64, len(block) * n_features)
+        X = np.fromiter(map(_number, fields), np.float64, len(block) * n_features)
     except ValueError as error:
-        raise _bad_cell(layout, block) from error
+        raise _bad_field(layout, block) from error
     return _narrow(X.reshape(len(block), n_features), dtype), labels
 
 
-def _number(cell: str) -> float:
-    """A cell's number; Python's digit groups ("1_000") are none."""
-    if "_" in cell:
-        raise ValueError(cell)
-    return float(cell)
+def _number(field: str) -> float:
+    """A field's number; Python's digit groups ("1_000") are none."""
+    if "_" in field:
+        raise ValueError(field)
+    return float(field)
 
 
 def _narrow(X: Float64, dtype: np.dtype[Any]) -> AnyArray:
@@ -166,13 +166,13 @@ def _narrow(X: Float64, dtype: np.dtype[Any]) -> AnyArray:
     return whole if dtype.kind == "i" else whole.astype(np.uint64)
 
 
-def _bad_cell(layout: _Layout, block: list[tuple[int, list[str]]]) -> DataError:
-    """The error that names the first cell that is not a number."""
-    for line, cells in block:
-        for name, cell in zip(layout.features, cells, strict=True):
-            if not _is_number(cell):
+def _bad_field(layout: _Layout, block: list[tuple[int, list[str]]]) -> DataError:
+    """The error that names the first field that is not a number."""
+    for line, fields in block:
+        for name, field in zip(layout.features, fields, strict=True):
+            if not _is_number(field):
                 return DataError(
-                    f"{layout.path}, line {line}, column {name!r}: {cell!r} is not a number; "
+                    f"{layout.path}, line {line}, column {name!r}: {field!r} is not a number; "
                     "correct or remove the line."
                 )
-    return DataError(f"{layout.path}: a cell is not a number.")
+    return DataError(f"{layout.path}: a field is not a number.")

@@ -35,7 +35,7 @@ def find_owners(reader: ModelReader, X: Reals) -> Int64:
 def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
     """Return each query's nearest centers, (m, n_centers); ties to the smaller row number."""
     leaf, region, number = _centers_leaf(reader)
-    order = home_order(X, leaf.cells)
+    order = home_order(X, leaf.regions)
     found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
     cells = np.empty((len(X), n_centers), np.int64)
     cells[order] = number[found.positions]

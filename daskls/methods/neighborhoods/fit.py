@@ -8,7 +8,7 @@ import numpy as np
 
 from daskls.methods.neighborhoods.cover import choose_centers
 from daskls.methods.neighborhoods.grid import global_errors
-from daskls.methods.neighborhoods.plan import MAX_CHUNKS, plan_chunk
+from daskls.methods.neighborhoods.plan import MAX_BATCHES, plan_batch
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import (
     CenterBundle,
@@ -89,9 +89,9 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
         begun, handle, neighbors.inner(k), metric_of(chosen.spec), clock, client
     )
     own = replace(neighbors, percentiles=chosen.percentiles)
-    chunk = _chunk(begun, k)
-    job = NeighborJob(handle, chosen.spec, own, k, begun.seed, chunk)
-    bundles = _bundles(begun, centers, chunk, k)
+    batch = _batch(begun, k)
+    job = NeighborJob(handle, chosen.spec, own, k, begun.seed, batch)
+    bundles = _bundles(begun, centers, batch, k)
     with clock.stage("train", len(centers.positions), _finished(root)):
         train_centers(bundles, job, client)
     tiles = find_tiles(root.path, len(centers.positions))
@@ -102,12 +102,12 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     write_center_index(root, tiles, rows.X, rows.numbers, gamma)
 
 
-def _chunk(begun: Beginning, n_neighbors: int) -> int:
-    return plan_chunk(begun.sizes, n_neighbors, begun.sampling.leaf_rows, begun.resources)
+def _batch(begun: Beginning, n_neighbors: int) -> int:
+    return plan_batch(begun.sizes, n_neighbors, begun.sampling.leaf_rows, begun.resources)
 
 
 def _bundles(
-    begun: Beginning, centers: Centers, chunk: int, n_neighbors: int
+    begun: Beginning, centers: Centers, batch: int, n_neighbors: int
 ) -> list[CenterBundle]:
     """Cut the centers that are not trained into runs of near centers."""
     done = done_mask(begun.root.path, len(centers.positions))
@@ -115,7 +115,7 @@ def _bundles(
     cost = float(n_neighbors) ** 2
     share = int(bundle_cost(len(done) * cost) / cost)
     # Models of a bundle are held until they are written.
-    size = max(min(share, MAX_CHUNKS * chunk), 1)
+    size = max(min(share, MAX_BATCHES * batch), 1)
     positions = centers.positions.tolist()
     groups = group_open([1] * len(positions), done, size)
     return [CenterBundle(first, last, tuple(positions[first : last + 1])) for first, last in groups]

@@ -18,7 +18,7 @@ from daskls.methods.neighborhoods.cover import (
     run_cover,
     search_positions,
 )
-from daskls.methods.neighborhoods.plan import plan_chunk
+from daskls.methods.neighborhoods.plan import plan_batch
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
 from daskls.methods.scores import labels_of, model_scores
@@ -94,8 +94,8 @@ def _fold_errors(
         run_cover(cover, numbers, training, metric, client)
         centers = np.array(cover.centers)
         of_center = centers[cover.resolved_owner()[nearest]]
-        chunk = plan_chunk(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
-        job = NeighborJob(training, spec, neighbors, k, begun.seed, chunk)
+        batch = plan_batch(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
+        job = NeighborJob(training, spec, neighbors, k, begun.seed, batch)
         found.append(_judge(of_center, held_out, job, begun.scan.target.n_classes, client))
     return np.array(found)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.methods.neighborhoods.plan import chunk_size
+from daskls.methods.neighborhoods.plan import batch_size
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.scores import empty_scores, model_scores
 from daskls.neighbors.search import find_nearest, home_order, metric_of
@@ -37,7 +37,7 @@ def _neighborhoods(
     """Yield queries that are near each other, and the rows of their neighbors by row number."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows)
-    size = chunk_size(k, X.shape[1]) if len(X) else 1
+    size = batch_size(k, X.shape[1]) if len(X) else 1
     order = home_order(X, leaves.regions)
     metric = metric_of(reader.spec)
     for start in range(0, len(X), size):

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskls.methods.average import SLAB_ROWS
 from daskls.methods.base import method_of
-from daskls.methods.neighborhoods.plan import chunk_size
+from daskls.methods.neighborhoods.plan import batch_size
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.predict import score_rows
 from daskls.methods.scores import labels_of
@@ -41,7 +41,7 @@ def leave_one_out(
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
-    size = chunk_size(k, X.shape[1])
+    size = batch_size(k, X.shape[1])
     order = home_order(X, leaves.regions)
     answer = np.empty(len(X))
     seed = int(reader.meta["seed"])

@@ -14,12 +14,12 @@ from daskls.plan import (
 )
 from daskls.records import F8
 
-__all__ = ["MAX_CHUNKS", "check_neighborhoods", "chunk_size", "neighborhood_nbytes", "plan_chunk"]
+__all__ = ["MAX_BATCHES", "batch_size", "check_neighborhoods", "neighborhood_nbytes", "plan_batch"]
 
 # Rows of neighborhoods that a task gathers at once.
 BATCH_NBYTES = 24 << 20
-# Chunks of neighborhoods in a bundle, at the most.
-MAX_CHUNKS = 4
+# Batches of neighborhoods in a bundle, at the most.
+MAX_BATCHES = 4
 
 
 def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
@@ -46,26 +46,26 @@ def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) 
         )
 
 
-def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, chunk: int) -> int:
-    """Peak bytes of training ``chunk`` neighborhoods: lists, rows, one's matrices, and models.
+def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batch: int) -> int:
+    """Peak bytes of training ``batch`` neighborhoods: lists, rows, one's matrices, and models.
 
-    The models of up to `MAX_CHUNKS` chunks are held until they are written, and copied as they are.
+    The models of up to `MAX_BATCHES` batches are held until they are written, and copied then.
     """
-    rows = chunk * n_neighbors * (sizes.n_features * F8 + 20)
-    searching = search_nbytes(sizes, chunk, n_neighbors, leaf_rows)
-    models = 2 * MAX_CHUNKS * model_nbytes(sizes, chunk * n_neighbors)
+    rows = batch * n_neighbors * (sizes.n_features * F8 + 20)
+    searching = search_nbytes(sizes, batch, n_neighbors, leaf_rows)
+    models = 2 * MAX_BATCHES * model_nbytes(sizes, batch * n_neighbors)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 
 
-def chunk_size(n_neighbors: int, n_features: int) -> int:
+def batch_size(n_neighbors: int, n_features: int) -> int:
     """Return how many neighborhoods' rows `BATCH_NBYTES` hold, at least one."""
     return max(BATCH_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
 
 
-def plan_chunk(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
+def plan_batch(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
     """Return how many neighborhoods a task gathers at once: fewer where it has less memory."""
-    chunk = chunk_size(n_neighbors, sizes.n_features)
+    batch = batch_size(n_neighbors, sizes.n_features)
     usable = usable_nbytes(resources)
-    while chunk > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, chunk) > usable:
-        chunk //= 2
-    return chunk
+    while batch > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, batch) > usable:
+        batch //= 2
+    return batch

@@ -41,7 +41,7 @@ class CenterBundle:
 class NeighborJob:
     """What every task on neighborhoods needs: a handle and the parameters that were chosen.
 
-    ``chunk`` neighborhoods are gathered at once.
+    ``batch`` neighborhoods are gathered at once.
     """
 
     handle: RowsHandle
@@ -49,16 +49,16 @@ class NeighborJob:
     neighbors: NeighborSpec
     n_neighbors: int
     seed: int
-    chunk: int
+    batch: int
 
 
 def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
-    """Yield the neighbors of some rows, and the neighbors' rows, chunk by chunk."""
+    """Yield the neighbors of some rows, and the neighbors' rows, batch by batch."""
     metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
-    for start in range(0, len(positions), job.chunk):
-        X = reader.read_positions(positions[start : start + job.chunk]).X
+    for start in range(0, len(positions), job.batch):
+        X = reader.read_positions(positions[start : start + job.batch]).X
         found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
         yield found, reader.read_positions(found.positions)
 
