@@ -116,7 +116,7 @@ CHUNKS = KeyStream(0, users=("partition.chunks",), permutes=True)
 # Folds of a neighborhood, and the pairs of its rows whose distances its widths are taken from.
 NEIGHBORHOOD = Stream(("row", 3), users=("methods.neighborhoods.train",), meets=("CELL_FOLDS",))
 # The same of the neighborhoods that local selection looks at, and which rows these are around.
-JUDGED = Stream(("row", "n_neighbors", 4), users=("methods.neighborhoods.train",))
+EVALUATED = Stream(("row", "n_neighbors", 4), users=("methods.neighborhoods.train",))
 SELECTED_ROWS = Stream(("n_rows", 5), users=("methods.neighborhoods.fit",), meets=("CELL_FOLDS",))
 # The same of the neighborhood of a query, of a training row left out of its own, and of a center
 # while candidates are compared.

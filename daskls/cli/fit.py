@@ -242,8 +242,8 @@ def format_error(report: Any) -> str:
     """Return the validation error over all rows; a cell of one class has none and counts as 0."""
     import numpy as np
 
-    judged = np.isfinite(report.validation_error)
-    if not judged.any():
+    evaluated = np.isfinite(report.validation_error)
+    if not evaluated.any():
         return "not measured: one candidate"
     errors = np.nan_to_num(report.validation_error)
     return format_share(float(np.average(errors, weights=report.n_rows)))

@@ -214,7 +214,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
                 stacklevel=3,
             )
 
-    def _answer(self, X: Any, classes: Labels | None) -> Any:
+    def _predict_in_kind(self, X: Any, classes: Labels | None) -> Any:
         """Answer in kind: in memory for rows in memory, lazily for anything else."""
         check_is_fitted(self)
         if is_in_memory(X):
@@ -255,7 +255,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_names(self, X)
-        return self._answer(X, self.classes_)
+        return self._predict_in_kind(X, self.classes_)
 
     def decision_function(self, X: Any) -> Any:
         """Return the decision values.
@@ -279,7 +279,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_names(self, X)
-        return self._answer(X, None)
+        return self._predict_in_kind(X, None)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on X and y.

@@ -29,7 +29,7 @@ __all__ = ["decide_pairs"]
 # a function of the model alone: the ways round differently.
 DIRECT_FEATURES = 24
 # Rows of a product: whole tiles of OpenBLAS, few of them padding where a cell has few queries.
-ANSWER_ROWS = 48
+DECISION_TILE_ROWS = 48
 
 
 def decide_pairs(model: LocalModel, X: Reals) -> Float64:
@@ -81,7 +81,7 @@ def _decide_rbf(model: LocalModel, A: Float64, out: Float64) -> None:
     decide, terms = decide_products, wide_exp_terms(gamma)
     if exponential_shift(gamma, coef, class_ptr) <= MAX_SHIFT:
         decide, terms = decide_products_narrowly, exp_terms(gamma)
-    for rows, products in product_tiles(own, B, ANSWER_ROWS):
+    for rows, products in product_tiles(own, B, DECISION_TILE_ROWS):
         decide(products, offsets[rows], norms, *terms, coef, class_ptr, out[rows])
 
 

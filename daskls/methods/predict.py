@@ -75,7 +75,7 @@ def predict_lazily(
         merged = merge_chunks(merged, max(SUPER_NBYTES // row_nbytes, 1))
     flat = classes is not None or n_scores == 1
     dtype = np.dtype(np.float64) if classes is None else classes.dtype
-    answer = da.map_blocks(
+    predicted = da.map_blocks(
         predict_block,
         X.rechunk({0: merged}),
         handle=handle,
@@ -85,7 +85,7 @@ def predict_lazily(
         dtype=dtype,
         meta=np.empty((0,) if flat else (0, 0), dtype),
     )
-    return answer.rechunk({0: given})
+    return predicted.rechunk({0: given})
 
 
 def write_block(

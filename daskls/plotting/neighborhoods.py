@@ -19,13 +19,13 @@ from daskls.neighbors.search import find_nearest
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
     CELL_COLORS,
-    Answers,
+    Decisions,
     check_least,
     draw_boundary,
     draw_dots,
     draw_frame,
     draw_numbers,
-    find_answers,
+    find_decisions,
     label_colors,
     pad_limits,
     pixel_grid,
@@ -88,8 +88,8 @@ class NeighborhoodDisplay:
     center_classes: Codes
     radii: Float64
     counts: tuple[int, int]
-    discs: dict[int, Answers]
-    joint: Answers
+    discs: dict[int, Decisions]
+    joint: Decisions
     cells: Int64
     limits: Float64
     classes: Labels
@@ -166,8 +166,8 @@ class NeighborhoodDisplay:
             center_classes=own.codes,
             radii=radii,
             counts=counts,
-            discs=_answer_discs(reader, numbers, centers, radii[:, 1]),
-            joint=find_answers(estimator._answer(pixels, None)).reshape(shape),
+            discs=_decide_discs(reader, numbers, centers, radii[:, 1]),
+            joint=find_decisions(estimator._predict_in_kind(pixels, None)).reshape(shape),
             cells=find_owners(reader, pixels).reshape(shape),
             limits=window,
             classes=estimator.classes_,
@@ -259,8 +259,8 @@ class NeighborhoodDisplay:
         drawn = []
         for i, number in enumerate(self.numbers.tolist()):
             if number in self.discs:
-                grid, answers = polar_grid(self.centers[i], self.radii[i, 1]), self.discs[number]
-                drawn.append(draw_boundary(self.ax_, grid, answers, len(self.classes), **style))
+                grid, decisions = polar_grid(self.centers[i], self.radii[i, 1]), self.discs[number]
+                drawn.append(draw_boundary(self.ax_, grid, decisions, len(self.classes), **style))
         return [boundary for boundary in drawn if boundary is not None]
 
     def _draw_joint(self) -> Any:
@@ -397,9 +397,9 @@ def _find_limits(rows: Reals, centers: Reals, radii: Float64) -> Float64:
     return pad_limits(low, high)
 
 
-def _answer_discs(
+def _decide_discs(
     reader: ModelReader, numbers: Int64, centers: Reals, radii: Float64
-) -> dict[int, Answers]:
+) -> dict[int, Decisions]:
     """Return the answers of each center's own SVM inside its circle of k rows."""
     n_classes = len(reader.meta["classes"]["values"])
     discs = {}
@@ -408,7 +408,7 @@ def _answer_discs(
         if len(model.classes) > 1:
             grid = polar_grid(center, radius)
             scores = model_scores(model, grid.reshape(2, -1).T, n_classes)
-            discs[number] = find_answers(scores).reshape(grid.shape[1:])
+            discs[number] = find_decisions(scores).reshape(grid.shape[1:])
     return discs
 
 

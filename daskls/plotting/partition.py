@@ -207,9 +207,9 @@ class PartitionDisplay:
     def _draw_boundary(self) -> Any:
         """Draw where the answer changes."""
         grid = pixel_grid(self.limits, len(self.decided))
-        answers = self.decided if self.scores is None else self.scores
+        decisions = self.decided if self.scores is None else self.scores
         style = {"colors": "black", "linewidths": 1.3, "zorder": 3}
-        return draw_boundary(self.ax_, grid, answers, len(self.classes), **style)
+        return draw_boundary(self.ax_, grid, decisions, len(self.classes), **style)
 
 
 def _check_features(features: tuple[int, int], n_features: int) -> None:
@@ -264,7 +264,7 @@ def _pixels(limits: Float64, resolution: int, point: Float64, features: tuple[in
 
 def _decide(estimator: Any, pixels: Float64) -> tuple[Int64, Float64 | None]:
     """Return the winning class at each pixel, and for two classes the decision values."""
-    scores: Float64 = np.asarray(estimator._answer(pixels, None))
+    scores: Float64 = np.asarray(estimator._predict_in_kind(pixels, None))
     if len(estimator.classes_) == 2:
         return (scores > 0).astype(int), scores
     return scores.argmax(axis=1), None

@@ -11,14 +11,14 @@ from daskls.records import Float64, Ints, Labels, Reals
 
 __all__ = [
     "CELL_COLORS",
-    "Answers",
+    "Decisions",
     "check_least",
     "class_colors",
     "draw_boundary",
     "draw_dots",
     "draw_frame",
     "draw_numbers",
-    "find_answers",
+    "find_decisions",
     "label_colors",
     "pad_limits",
     "pixel_grid",
@@ -33,7 +33,7 @@ AXES_MARGIN = 0.03
 # Of the grid inside a circle, which ends on the circle exactly.
 N_RADII, N_ANGLES = 40, 120
 # What boundaries are drawn of: decision values of two classes, or the winners' numbers.
-Answers = NDArray[np.float64 | np.int64]
+Decisions = NDArray[np.float64 | np.int64]
 
 
 def check_least(name: str, value: int, least: int) -> None:
@@ -71,21 +71,23 @@ def polar_grid(center: Reals, radius: float) -> Float64:
     return np.stack([center[0] + steps * np.cos(angles), center[1] + steps * np.sin(angles)])
 
 
-def find_answers(scores: Any) -> Answers:
+def find_decisions(scores: Any) -> Decisions:
     """Return what boundaries are drawn of: values of two classes, or the winners' numbers."""
     scores = np.asarray(scores)
-    answers: Answers = scores if scores.ndim == 1 else scores.argmax(axis=1)
-    return answers
+    decisions: Decisions = scores if scores.ndim == 1 else scores.argmax(axis=1)
+    return decisions
 
 
-def draw_boundary(ax: Any, grid: Float64, answers: Answers, n_classes: int, **style: Any) -> Any:
-    """Draw where the answers at a grid's points change, or nothing where they never do."""
+def draw_boundary(
+    ax: Any, grid: Float64, decisions: Decisions, n_classes: int, **style: Any
+) -> Any:
+    """Draw where the decisions at a grid's points change, or nothing where they never do."""
     # Decision values change their sign; winners' numbers change between whole ones.
-    levels = [0.0] if answers.dtype.kind == "f" else [i + 0.5 for i in range(n_classes - 1)]
+    levels = [0.0] if decisions.dtype.kind == "f" else [i + 0.5 for i in range(n_classes - 1)]
     # matplotlib would warn of a contour without lines.
-    if not any(answers.min() < level < answers.max() for level in levels):
+    if not any(decisions.min() < level < decisions.max() for level in levels):
         return None
-    return ax.contour(*grid, answers, levels, **style)
+    return ax.contour(*grid, decisions, levels, **style)
 
 
 def draw_dots(ax: Any, rows: Reals, classes: Ints, **style: Any) -> Any:

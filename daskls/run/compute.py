@@ -171,7 +171,7 @@ class _Work:
                 status = future.status
                 future.release()
                 if status == "error" or isinstance(result, CancelledError):
-                    self._judge(indices[0], result)
+                    self._check_failure(indices[0], result)
                     failed += indices
                 else:
                     yield from ((index, result) for index in indices)
@@ -195,7 +195,7 @@ class _Work:
             self._patience.check()
         return batch
 
-    def _judge(self, index: int, result: Any) -> None:
+    def _check_failure(self, index: int, result: Any) -> None:
         """Raise what ended a task, unless it is worth another try."""
         if isinstance(result, CancelledError):
             raise cluster_error(f"The cluster gave a task up: {result}")

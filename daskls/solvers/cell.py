@@ -14,7 +14,7 @@ import numpy as np
 from daskls.records import Codes, Float32, LocalModel, SolverSpec
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.data import CellData, Choice, Counts
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import Grid, resolve_grid
 from daskls.solvers.pairs import ClassPairs, pairs_nbytes
 from daskls.solvers.rows import LocalRows, rows_nbytes
@@ -84,7 +84,7 @@ class CellSolver(LocalSolver):
         report = own.described(rows.report)
         if len(own.classes) == 1 or own.radius == 0.0:
             return own.constant(report)
-        order, cell = own.data(deal_folds(own.present, spec.cv, rows.seed))
+        order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed))
         grid = own.in_units(resolve_grid(spec, own.radius, *rows.X.shape))
         # With ``refit="folds"`` the mean of the chosen fold models is what is kept.
         choice = self.search(cell, spec, grid).choose(finish=spec.refit == "folds")

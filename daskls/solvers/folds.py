@@ -4,10 +4,10 @@ import numpy as np
 
 from daskls.records import Int64
 
-__all__ = ["deal_folds"]
+__all__ = ["assign_folds"]
 
 
-def deal_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
+def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
     """Deal the rows of each class to the folds in turn, in an order drawn from ``seed``.
 
     Each class goes on where the last one stopped, so fold sizes differ by at most one, and so do
@@ -25,16 +25,16 @@ def deal_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
 
     Examples
     --------
-    >>> deal_folds(np.array([0, 0, 1]), 5, (0,))
+    >>> assign_folds(np.array([0, 0, 1]), 5, (0,))
     array([0, 1, 2])
     """
     rng = np.random.default_rng(seed)
     folds = np.empty(len(codes), dtype=np.int64)
-    dealt = 0
+    assigned = 0
     for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
         if len(members) >= n_folds:
             members = rng.permutation(members)
-        folds[members] = (dealt + np.arange(len(members))) % n_folds
-        dealt += len(members)
+        folds[members] = (assigned + np.arange(len(members))) % n_folds
+        assigned += len(members)
     return folds

@@ -109,14 +109,14 @@ class StoreLock:
             "again once; one fit at a time writes a store."
         )
 
-    def _set_aside(self, judged: Found) -> None:
+    def _set_aside(self, expected: Found) -> None:
         """Take a dead owner's file away, unless it is another one by now."""
         aside = self._own_file("old")
         try:
             self.path.rename(aside)
         except FileNotFoundError:
             return
-        if _read(aside) != judged:
+        if _read(aside) != expected:
             # Somebody was quicker, or the owner woke up.
             _claim(aside, self.path)
         aside.unlink()

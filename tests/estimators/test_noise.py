@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from support import checkers
 
 from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, StoreError
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.store.dataset import DatasetWriter, open_dataset
 
@@ -76,7 +76,7 @@ def test_unanimous_neighbors_are_certain():
 def slow_probability(X, y, row, near):
     """Return Platt's probability of a row's label from held-out values of its neighbors."""
     mine = y[near] == y[row]
-    folds = deal_folds(mine.astype(int), 5, (0, row, 7))
+    folds = assign_folds(mine.astype(int), 5, (0, row, 7))
     values = np.empty(len(near))
     for fold in range(5):
         held_out = folds == fold

@@ -9,7 +9,7 @@ from cells import SEED, binary_cell, class_cell, queries
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.frame import framed
 from daskls.records import CellReport, Frame, SolverSpec
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.hinge.solver import HINGE
 from daskls.solvers.rows import LocalRows
@@ -36,7 +36,7 @@ def model_of(X, codes, scale=None, **spec):
     """Train one cell's model in a frame of the given scale."""
     spec = SolverSpec(**{"cv": 3, "C": (1.0,), "gamma": (0.5,), **spec})
     own = LocalRows.of(X, codes, np.ones(len(X)), spec, scale=scale)
-    order, cell = own.data(deal_folds(own.present, spec.cv, SEED))
+    order, cell = own.data(assign_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, *X.shape))
     choice = HINGE.search(cell, spec, grid).choose(finish=True)
     return own.model(choice, order, cell, own.described(CellReport(0, 0, 0, 0, 0.0)))

@@ -11,7 +11,7 @@ from small import tiny_tiles
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.doubt import is_beaten
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import Grid, resolve_grid
 from daskls.solvers.grid_points import coarse_points, near_points, tried_points
 from daskls.solvers.hinge.width import HingeWidth
@@ -31,7 +31,7 @@ def search_of(X, codes, weights=None, **spec):
     weights = np.ones(len(X)) if weights is None else weights
     spec = SolverSpec(**{"cv": 3, **spec})
     own = LocalRows.of(X, codes, weights, spec)
-    _, cell = own.data(deal_folds(own.present, spec.cv, SEED))
+    _, cell = own.data(assign_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
     return GridSearch(cell, spec, grid, HingeWidth)
 

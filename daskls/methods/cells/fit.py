@@ -25,7 +25,7 @@ from daskls.store.models import (
 )
 from daskls.store.reader import write_index
 
-__all__ = ["deal_chunks", "fit_cells"]
+__all__ = ["assign_chunks", "fit_cells"]
 
 
 def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
@@ -80,7 +80,7 @@ def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[]
     return count
 
 
-def deal_chunks(begun: Beginning) -> Chunks:
+def assign_chunks(begun: Beginning) -> Chunks:
     """Deal all rows to as few chunks as their size allows."""
     n_rows = begun.scan.n_kept
     return Chunks(n_rows, -(-n_rows // begun.request.cell_size), begun.seed)

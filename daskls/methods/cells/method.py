@@ -84,6 +84,6 @@ class Chunked(Voronoi):
 
     def cut(self, begun: "Beginning") -> Partition:
         """Deal all rows to as few chunks as their size allows."""
-        from daskls.methods.cells.fit import deal_chunks
+        from daskls.methods.cells.fit import assign_chunks
 
-        return deal_chunks(begun)
+        return assign_chunks(begun)

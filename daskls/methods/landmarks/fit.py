@@ -13,9 +13,9 @@ from daskls.methods.landmarks.model import LinearModel, write_linear_model
 from daskls.methods.landmarks.plan import most_landmarks, n_candidates
 from daskls.methods.landmarks.solve import (
     JointJob,
-    Judged,
     Round,
-    judge_group,
+    Solutions,
+    evaluate_group,
     solve_group,
     stored_cells,
 )
@@ -193,8 +193,8 @@ def _choose_cost(
     solved = _search("select", problems, groups, job, clock, client)
     shape = len(costs), n_folds, len(codes)
     rounds, indices = solved.rounds.reshape(shape), solved.indices.reshape(shape)
-    judged = Judged("select", rounds, indices, solved.biases.reshape(shape))
-    results = compute_each(judge_group, [(group, judged, job) for group in groups], client)
+    solutions = Solutions("select", rounds, indices, solved.biases.reshape(shape))
+    results = compute_each(evaluate_group, [(group, solutions, job) for group in groups], client)
     wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
     given = np.any([result[2] for result in results], axis=0)
     # The weight of wrong rows, rounded once: equally good candidates tie.

@@ -25,7 +25,7 @@ from daskls.store.joint import (
 )
 from daskls.store.layout import Root, root_stamp
 
-__all__ = ["JointJob", "Judged", "Round", "judge_group", "solve_group"]
+__all__ = ["JointJob", "Round", "Solutions", "evaluate_group", "solve_group"]
 
 # Inner products of a cell's rows are worth their memory while it has at most so many a landmark.
 ROWS_PER_LANDMARK = 2
@@ -62,7 +62,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Solutions:
     """Solved problems whose held-out rows are to be counted.
 
     Attributes
@@ -170,8 +170,8 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
 
 
 @undisturbed
-def judge_group(
-    cells: tuple[int, int], judged: Judged, job: JointJob
+def evaluate_group(
+    cells: tuple[int, int], solutions: Solutions, job: JointJob
 ) -> tuple[Float64, Float64, Mask]:
     """Count the held-out rows that each candidate gets wrong.
 
@@ -182,11 +182,11 @@ def judge_group(
     given : bool array, shape (n_costs, n_folds, n_classes). Which classes were an answer.
     """
     n_cells = cells[1] - cells[0] + 1
-    n_costs, n_folds, n_problems = judged.rounds.shape
+    n_costs, n_folds, n_problems = solutions.rounds.shape
     wrong = np.zeros((n_cells, n_costs, n_folds))
     total = np.zeros((n_cells, n_folds))
     given = np.zeros((n_costs, n_folds, max(n_problems, 2)), bool)
-    theta = _collect(cells, judged, job)
+    theta = _collect(cells, solutions, job)
     with one_blas_thread():
         for i, rows, M in _read_cells(cells, job):
             folds = folds_of(rows.numbers, job.seed, job.n_folds)
@@ -195,7 +195,7 @@ def judge_group(
                 weights, codes = rows.weights[own], rows.codes[own]
                 total[i, fold] = weights.sum()
                 for cost in range(n_costs):
-                    scores = M[own] @ theta[i, cost, fold].T + judged.biases[cost, fold]
+                    scores = M[own] @ theta[i, cost, fold].T + solutions.biases[cost, fold]
                     several = n_problems > 1
                     winners = scores.argmax(axis=1) if several else (scores[:, 0] > 0).astype(int)
                     wrong[i, cost, fold] = weights[winners != codes].sum()
@@ -203,14 +203,14 @@ def judge_group(
     return wrong, total, given
 
 
-def _collect(cells: tuple[int, int], judged: Judged, job: JointJob) -> Float64:
+def _collect(cells: tuple[int, int], solutions: Solutions, job: JointJob) -> Float64:
     """Return the solutions from the rounds they were found in: (cells, costs, folds, q, l)."""
     theta: Float64 | None = None
-    for number in np.unique(judged.rounds).tolist():
-        states = read_states(Path(job.root), judged.phase, number, cells)
+    for number in np.unique(solutions.rounds).tolist():
+        states = read_states(Path(job.root), solutions.phase, number, cells)
         if theta is None:
-            theta = np.empty((len(states.theta), *judged.rounds.shape, states.theta.shape[-1]))
-        own = judged.rounds == number
-        theta[:, own] = states.theta[:, judged.indices[own]]
+            theta = np.empty((len(states.theta), *solutions.rounds.shape, states.theta.shape[-1]))
+        own = solutions.rounds == number
+        theta[:, own] = states.theta[:, solutions.indices[own]]
     assert theta is not None
     return theta

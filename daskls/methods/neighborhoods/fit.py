@@ -13,7 +13,7 @@ from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import (
     CenterBundle,
     NeighborJob,
-    judge_row,
+    evaluate_row,
     train_centers,
 )
 from daskls.neighbors.search import metric_of
@@ -155,8 +155,8 @@ def _local_errors(
     """Return the k'-internal error of every candidate, over all rows drawn by seed."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
     positions = _drawn_positions(begun, neighbors.n_selected, handle)
-    judged = totals(np.array(compute_each(judge_row, [(p, job) for p in positions], client)))
-    errors: Float64 = judged[..., 0] / judged[..., 1]
+    evaluated = totals(np.array(compute_each(evaluate_row, [(p, job) for p in positions], client)))
+    errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
     return errors
 
 

@@ -64,8 +64,8 @@ def global_errors(
     by_fold = [
         _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client) for fold in used
     ]
-    judged = totals(np.array(by_fold))
-    errors: Float64 = judged[..., 0] / judged[..., 1]
+    evaluated = totals(np.array(by_fold))
+    errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
     return errors
 
 
@@ -96,11 +96,11 @@ def _fold_errors(
         of_center = centers[cover.resolved_owner()[nearest]]
         batch = plan_batch(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
         job = NeighborJob(training, spec, neighbors, k, begun.seed, batch)
-        found.append(_judge(of_center, held_out, job, begun.scan.target.n_classes, client))
+        found.append(_evaluate(of_center, held_out, job, begun.scan.target.n_classes, client))
     return np.array(found)
 
 
-def _judge(
+def _evaluate(
     centers: Int64,
     held_out: Int64,
     job: NeighborJob,
@@ -114,11 +114,11 @@ def _judge(
     parts = np.array_split(np.arange(len(positions)), min(N_GRID_TASKS, len(positions)))
     tasks = [(positions[p], [queries[i] for i in p], job, n_classes) for p in parts]
     # Added up center by center: how tasks share them depends on the slots.
-    return totals(np.concatenate(compute_each(judge_centers, tasks, client)))
+    return totals(np.concatenate(compute_each(evaluate_centers, tasks, client)))
 
 
 @undisturbed
-def judge_centers(
+def evaluate_centers(
     positions: Int64, queries: list[Int64], job: NeighborJob, n_classes: int
 ) -> Float64:
     """Return (wrong weight, weight) of each candidate on the rows that each center answers.
@@ -137,13 +137,13 @@ def judge_centers(
                 asked = reader.read_positions(queries[number])
                 own = Rows(rows.X[i], rows.targets[i], rows.weights[i], rows.numbers[i])
                 seed = CANDIDATE(job.seed, row=int(found.numbers[i, 0]))
-                own_counts = _judge_center(own, asked, job, n_classes, seed)
+                own_counts = _evaluate_center(own, asked, job, n_classes, seed)
                 counted[number] = own_counts.reshape(counted.shape[1:])
                 number += 1
     return counted
 
 
-def _judge_center(
+def _evaluate_center(
     rows: Rows, asked: Rows, job: NeighborJob, n_classes: int, seed: tuple[int, ...]
 ) -> Float64:
     """Return (wrong weight, weight) of one center's candidates, (n_candidates, 2)."""

@@ -29,8 +29,8 @@ __all__ = ["agree_array", "agree_lazily", "agrees", "leave_one_out"]
 def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
     """Return 1 for the rows whose answer is their label, else 0: float64 (m,)."""
     labels = labels_of(score_rows(reader, X), np.arange(reader.n_classes))
-    answer: Float64 = (labels == codes).astype(np.float64)
-    return answer
+    agreement: Float64 = (labels == codes).astype(np.float64)
+    return agreement
 
 
 @undisturbed
@@ -43,7 +43,7 @@ def leave_one_out(
     metric = metric_of(reader.spec)
     size = batch_size(k, X.shape[1])
     order = home_order(X, leaves.regions)
-    answer = np.empty(len(X))
+    agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])
     with one_blas_thread():
         for start in range(0, len(X), size):
@@ -52,7 +52,7 @@ def leave_one_out(
             positions = _without(found.numbers, found.positions, first + queries)
             rows = leaves.read_positions(positions)
             for i, query in enumerate(queries.tolist()):
-                answer[query] = label_probability(
+                agreement[query] = label_probability(
                     rows.X[i],
                     rows.codes[i],
                     X[query],
@@ -61,7 +61,7 @@ def leave_one_out(
                     LEFT_OUT(seed, row=first + query),
                     at_origin=reader.spec.kernel == "poly",
                 )
-    return answer
+    return agreement
 
 
 def _without(numbers: RowNumbers, positions: Int64, own: Int64) -> Int64:
@@ -128,10 +128,10 @@ def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Fl
     """Return the probability of each label of rows in memory, on this machine's threads."""
     codes = codes_of(y, classes, None)
 
-    def judge(start: int) -> Float64:
+    def evaluate(start: int) -> Float64:
         rows = slice(start, start + SLAB_ROWS)
         return method_of(reader.method).agreement(reader, X[rows], codes[rows], start)
 
     with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
         reader = open_model(handle.path, handle.fingerprint)
-        return np.concatenate(list(threads.map(judge, range(0, len(X), SLAB_ROWS))))
+        return np.concatenate(list(threads.map(evaluate, range(0, len(X), SLAB_ROWS))))

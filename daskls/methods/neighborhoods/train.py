@@ -13,7 +13,7 @@ from daskls.records import BundleReport, CellReport, Float64, Int64, LocalModel,
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.gather import RowsHandle
-from daskls.seeds import JUDGED, NEIGHBORHOOD
+from daskls.seeds import EVALUATED, NEIGHBORHOOD
 from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
@@ -22,8 +22,8 @@ from daskls.store.models import finished_bundles, write_bundle
 __all__ = [
     "CenterBundle",
     "NeighborJob",
+    "evaluate_row",
     "fit_centers",
-    "judge_row",
     "train_centers",
 ]
 
@@ -111,7 +111,7 @@ def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = N
 
 
 @undisturbed
-def judge_row(position: int, job: NeighborJob) -> Float64:
+def evaluate_row(position: int, job: NeighborJob) -> Float64:
     """Return the k'-internal errors around one row, as of `grid_errors`, for every k.
 
     Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.
@@ -128,7 +128,7 @@ def judge_row(position: int, job: NeighborJob) -> Float64:
                     job.neighbors.inner(k),
                     job.spec,
                     job.neighbors.percentiles,
-                    JUDGED(job.seed, row=int(found.numbers[0, 0]), n_neighbors=k),
+                    EVALUATED(job.seed, row=int(found.numbers[0, 0]), n_neighbors=k),
                     at_origin=job.spec.kernel == "poly",
                 )
                 for k in job.neighbors.n_neighbors

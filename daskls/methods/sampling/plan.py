@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from daskls.errors import ParameterError
-from daskls.kernels.decision import ANSWER_ROWS
+from daskls.kernels.decision import DECISION_TILE_ROWS
 from daskls.kernels.gram import TILE_COLUMNS
 from daskls.memory import TaskSizes, search_nbytes
 from daskls.methods.average import LEAST_SLAB_ROWS, slab_rows
@@ -170,15 +170,15 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     """
     m, d = n_rows, sizes.n_features
     held = held_nbytes(sizes, m)
-    judging = held + m * d * (2 * F4 + F8) + _answer_nbytes(sizes.spec, m)
-    return max(large_nbytes(sizes, m), judging) + 2 * m * sizes.row_nbytes
+    evaluating = held + m * d * (2 * F4 + F8) + _decision_nbytes(sizes.spec, m)
+    return max(large_nbytes(sizes, m), evaluating) + 2 * m * sizes.row_nbytes
 
 
-def _answer_nbytes(spec: SolverSpec, n_support: int) -> int:
+def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:
     """Bytes of the kernel values of the queries that a model answers together, and of a product."""
     if spec.kernel == "rbf":
         # A tile of products; kernel values are kept of one query.
-        return ANSWER_ROWS * n_support * F8
+        return DECISION_TILE_ROWS * n_support * F8
     slab = slab_rows(n_support) * n_support * F8
     return slab + LEAST_SLAB_ROWS * min(n_support, TILE_COLUMNS) * F8
 

@@ -24,7 +24,7 @@ from daskls.records import (
 )
 from daskls.solvers.data import CellData, Choice, Counts, kernel_of
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import Grid
 from daskls.solvers.hinge.solver import HINGE
 from daskls.solvers.percentiles import width_gammas
@@ -65,7 +65,7 @@ def _grid(
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
     """Deal the inner rows to folds; the outer ones get a number past the last fold."""
     folds = np.full(len(own.rows), own.spec.cv)
-    folds[:n_inner] = deal_folds(own.present[:n_inner], own.spec.cv, seed)
+    folds[:n_inner] = assign_folds(own.present[:n_inner], own.spec.cv, seed)
     return folds
 
 
@@ -159,11 +159,11 @@ def fit_neighborhood(
     if _is_trivial(own):
         return own.constant(report)
     n_gammas = spec.n_gammas if percentiles is None else len(percentiles)
-    judged = n_gammas * spec.n_costs > 1
-    folds = _inner_folds(own, n_inner, seed) if judged else np.zeros(len(X), np.int64)
+    has_choice = n_gammas * spec.n_costs > 1
+    folds = _inner_folds(own, n_inner, seed) if has_choice else np.zeros(len(X), np.int64)
     order, cell = own.data(folds)
     grid = _grid(own, order, cell, percentiles, seed)
-    search = HINGE.search(cell, spec, grid) if judged else None
+    search = HINGE.search(cell, spec, grid) if has_choice else None
     choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
     return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
 
@@ -250,7 +250,7 @@ def label_probability(
     own = LocalRows.of(X, mine, np.ones(len(X)), spec, at_origin=at_origin)
     if _is_trivial(own):
         return float(mine.mean())
-    order, cell = own.data(deal_folds(own.present, spec.cv, seed))
+    order, cell = own.data(assign_folds(own.present, spec.cv, seed))
     grid = _grid(own, order, cell, None, seed)
     values = _held_out_values(cell, spec, grid)
     held_out = np.isfinite(values)

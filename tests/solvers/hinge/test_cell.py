@@ -11,12 +11,12 @@ from small import few_steps
 from daskls.errors import DasklsError
 from daskls.kernels.decision import decide_pairs
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 
 
 def oracle_of(X, codes, weights=None, n_folds=3, **kernel):
     weights = np.ones(len(X)) if weights is None else weights
-    return naive.CellOracle(X, codes, weights, deal_folds(codes, n_folds, SEED), **kernel)
+    return naive.CellOracle(X, codes, weights, assign_folds(codes, n_folds, SEED), **kernel)
 
 
 def check_grid(X, codes, weights, gammas, costs, **kernel):
@@ -430,7 +430,7 @@ def test_offset_of_fold_models_is_their_mean():
     X, y = binary_cell(m=90)
     options = {"gamma": (0.5,), "C": (2.0,), "cv": 3, "tol": TIGHT, "fit_intercept": True}
     model = fit(X, y, **options)
-    folds = deal_folds(y, 3, SEED)
+    folds = assign_folds(y, 3, SEED)
     center = X.mean(axis=0)
     X_query = queries(X)
     expected = [

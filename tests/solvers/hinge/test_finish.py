@@ -11,7 +11,7 @@ from daskls import VoronoiSVC
 from daskls.errors import NonConvergenceWarning
 from daskls.kernels.decision import decide_pairs
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.rows import LocalRows
@@ -41,7 +41,7 @@ def finished(X, codes, weights=None, **spec):
     weights = np.ones(len(X)) if weights is None else weights
     spec = SolverSpec(**{"cv": 3, **spec})
     own = LocalRows.of(X, codes, weights, spec)
-    _, cell = own.data(deal_folds(own.present, spec.cv, SEED))
+    _, cell = own.data(assign_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
     search = GridSearch(cell, spec, grid, HingeWidth)
     return search, search.choose(finish=True)
@@ -127,7 +127,7 @@ def fit(X, codes, **spec):
 
 def allowance(codes, C, tol):
     """Return by how much the mean of fold models may miss the SVMs' values, k(x, x) being 1."""
-    folds = deal_folds(np.unique(codes, return_inverse=True)[1], 3, SEED)
+    folds = assign_folds(np.unique(codes, return_inverse=True)[1], 3, SEED)
     return np.mean([np.sqrt(2 * tol * C * (folds != fold).sum()) for fold in range(3)])
 
 
@@ -141,7 +141,7 @@ def test_scores_are_those_of_a_qp_within_what_tol_allows(candidates, search, tol
     X, codes = noisy(2, seed=1, m=60)
     model = fit(X, codes, tol=tol, search=search, **candidates)
     C, gamma = model.report.C, model.report.gamma
-    oracle = naive.CellOracle(X, codes, np.ones(len(X)), deal_folds(codes, 3, SEED))
+    oracle = naive.CellOracle(X, codes, np.ones(len(X)), assign_folds(codes, 3, SEED))
     for points in (X, queries(X)):
         expected = oracle.mean_decisions(gamma, C, points)
         distance = np.abs(decide_pairs(model, points) - expected).max()
@@ -152,7 +152,7 @@ def test_scores_are_those_of_a_qp_within_what_tol_allows(candidates, search, tol
 def test_scores_less_the_offset_are_svcs_within_what_tol_allows(tol):
     X, codes = noisy(2, seed=1, m=60)
     model = fit(X, codes, tol=tol, fit_intercept=True, **WIDE)
-    folds, center = deal_folds(codes, 3, SEED), X.mean(axis=0)
+    folds, center = assign_folds(codes, 3, SEED), X.mean(axis=0)
     expected = 0.0
     for fold in range(3):
         peer = SVC(gamma=0.1, C=0.5, tol=1e-8)

@@ -9,7 +9,7 @@ from small import tiny_tiles
 from daskls.kernels.decision import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import deal_folds
+from daskls.solvers.folds import assign_folds
 from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
 from daskls.solvers.percentiles import sampled_strides, width_gammas
 
@@ -204,7 +204,7 @@ def errors_in_turn(X, codes, weights, n_inner, gammas, costs, cv=3, **parameters
     closest : float. The smallest absolute decision that they rest on.
     """
     folds = np.full(len(X), -1)
-    folds[:n_inner] = deal_folds(codes[:n_inner], cv, SEED)
+    folds[:n_inner] = assign_folds(codes[:n_inner], cv, SEED)
     errors, closest = np.empty((len(gammas), len(costs))), np.inf
     for g, i in np.ndindex(errors.shape):
         peer = SVC(C=costs[i], gamma=gammas[g], tol=1e-8, **parameters)
