@@ -6,36 +6,26 @@ from pathlib import Path
 
 import dask.array as da
 import numpy as np
+import pytest
 import zarr
+from small import ENTRIES, NOT_BITS, TINY, set_sizes, small
+from support import tiny_blocks
 
 import daskls
-from daskls.estimators import base
-from daskls.methods import predict
-from daskls.plan import bundles
-from daskls.run import gather, rows
+from daskls.store.dataset import DatasetWriter
 
-# Fields of a report that tell how a fit went, and not what came of it.
-NOT_BITS = ("seconds", "n_read")
 N_QUERIES = 1500
+# What is set in a campaign's process stays.
+FOR_GOOD = pytest.MonkeyPatch()
 
-# Parameters that train in a blink, and what is changed for a run of seconds on a cluster.
-SMALL = {
-    "VoronoiSVC": {"cell_size": 60, "C": [1.0, 10.0], "gamma": [5.0, 20.0], "cv": 2},
-    "RandomChunkSVC": {"chunk_size": 80, "C": [1.0, 10.0], "gamma": 20.0, "cv": 2},
-    "FalkSVC": {"n_neighbors": 40, "C": 10.0, "gamma": 20.0},
-    "KNNSVC": {"n_neighbors": 20, "C": 10.0, "gamma": 20.0},
-    "KernelKNNClassifier": {"n_neighbors": 5},
-    "LandmarkSVC": {"n_cells": 4, "n_landmarks": 3, "C": [0.01, 0.1], "cv": 2, "tol": 0.1},
-    "LocalSamplingSVC": {"sample_fraction": 0.2, "n_subsamples": 4, "C": 10.0, "gamma": 20.0},
-    "NeighborSamplingSVC": {"sample_fraction": 0.1, "n_neighbors": 3, "C": 10.0, "gamma": 20.0},
-}
+# What is changed of `small.small` for a run of seconds on a cluster.
 LARGER = {
     "VoronoiSVC": {"cell_size": 150, "C": None, "gamma": None, "cv": 5},
     "RandomChunkSVC": {"chunk_size": 200, "C": None, "gamma": None, "cv": 5},
-    "FalkSVC": {"n_neighbors": 100},
-    "LandmarkSVC": {"n_cells": 12, "C": None, "cv": 5, "tol": 1e-2},
+    "FalkSVC": {"n_neighbors": 100, "C": 1.0, "gamma": None},
+    "LandmarkSVC": {"n_cells": 12, "n_landmarks": None, "C": None, "cv": 5, "tol": 1e-2},
 }
-NAMES = tuple(SMALL)
+NAMES = tuple(ENTRIES)
 # Rows to predict in some seconds.
 N_ASKED = {
     **{"VoronoiSVC": 400_000, "RandomChunkSVC": 20_000, "FalkSVC": 100_000, "KNNSVC": 4_000},
@@ -62,36 +52,27 @@ SIZES = {
 
 def make(name, size, **params):
     """Return an estimator of a size, unfitted."""
-    if size in ("noisy", "plain"):
-        chosen = dict(PLAIN[name])
-        if size == "plain" and "sample_fraction" in chosen:
-            # A sample that a new worker of 512 MiB can train on.
-            chosen["sample_fraction"] = 0.05
-    else:
-        chosen = {**SMALL[name], **(LARGER.get(name, {}) if size == "large" else {})}
+    if size in ("small", "large"):
+        return small(name, **(LARGER.get(name, {}) if size == "large" else {}), **params)
+    chosen = dict(PLAIN[name])
+    if size == "plain" and "sample_fraction" in chosen:
+        # A sample that a new worker of 512 MiB can train on.
+        chosen["sample_fraction"] = 0.05
     return getattr(daskls, name)(**{**chosen, "random_state": 0, **params})
 
 
 def many_small_tasks():
     """Let few rows be many bundles, as many rows are; sizes only, in this process."""
-    few = ((bundles, "N_BUNDLES", 10_000), (bundles, "MIN_BUNDLE_COST", 0.0))
-    _set_sizes((gather, "BUNDLE_NBYTES", 1), *few)
+    few = ("run.gather.BUNDLE_NBYTES", "plan.bundles.N_BUNDLES", "plan.bundles.MIN_BUNDLE_COST")
+    set_sizes(FOR_GOOD, {f"daskls.{name}": TINY[f"daskls.{name}"] for name in few})
 
 
 def block_a_chunk(data):
     """Let each chunk of a data set be a block; otherwise so few rows are one."""
     X = zarr.open_array(f"{data}/X", mode="r")
     nbytes = X.chunks[0] * X.shape[1] * X.dtype.itemsize
-    _set_sizes(
-        (rows, "BLOCK_NBYTES", nbytes), *((m, "SUPER_NBYTES", nbytes) for m in (base, predict))
-    )
-
-
-def _set_sizes(*sizes):
-    """Set constants; one that is gone is an error, lest few rows become one task unnoticed."""
-    for module, name, value in sizes:
-        getattr(module, name)
-        setattr(module, name, value)
+    set_sizes(FOR_GOOD, {"daskls.run.rows.BLOCK_NBYTES": nbytes})
+    tiny_blocks(FOR_GOOD, nbytes)
 
 
 def checkers(n, seed, d=3):
@@ -124,17 +105,10 @@ def _write(path, X, y, chunk):
     if not path.exists():
         begun = path.with_suffix(".begun")
         shutil.rmtree(begun, ignore_errors=True)
-        with daskls_writer(begun, X.shape[1], chunk) as writer:
+        with DatasetWriter(begun, X.shape[1], np.float64, chunk_rows=chunk) as writer:
             writer.append(X, y)
         begun.rename(path)
     return str(path)
-
-
-def daskls_writer(path, n_features, chunk):
-    """Return a writer of a data set as `daskls convert` makes it."""
-    from daskls.store.dataset import DatasetWriter
-
-    return DatasetWriter(path, n_features, np.float64, chunk_rows=chunk)
 
 
 def fit(name, size, data, **params):

@@ -23,6 +23,7 @@ from small import (
     connected,
     queries,
     small,
+    small_sample,
     task_memory,
     tiny_tasks,
     ways,
@@ -321,6 +322,27 @@ class TestMethod:
         with pytest.raises(StoreError, match="another fit"):
             small(name, store=store).fit(X, 2 - Y)
         assert_same_bits(model, daskls.load(store))
+
+    # --- weights
+
+    def test_rows_of_weight_0_are_as_if_they_were_not_there(self, name, monkeypatch):
+        # Of a sample of few rows: how many are drawn depends on those that count.
+        small_sample(monkeypatch, 200)
+        counts = np.arange(N) % 3 > 0
+        y = np.where(counts, Y, 9)
+        weighted = small(name).fit(X, y, sample_weight=counts.astype(float))
+        fewer = small(name).fit(X[counts], Y[counts])
+        assert weighted.classes_.tolist() == [0, 1, 2]
+        scores = [model.decision_function(queries()).tobytes() for model in (weighted, fewer)]
+        assert scores[0] == scores[1]
+
+    def test_class_weights_are_weights_of_rows(self, name, fitted):
+        if "class_weight" not in small(name).get_params():
+            pytest.skip("it takes weights of rows alone")
+        by_class = small(name, class_weight={0: 3.0, 1: 0.5}).fit(X, Y)
+        by_row = small(name).fit(X, Y, sample_weight=np.array([3.0, 0.5, 1.0])[Y])
+        scores = [model.decision_function(queries()) for model in (by_class, by_row, fitted(name))]
+        assert scores[0].tobytes() == scores[1].tobytes() != scores[2].tobytes()
 
     # --- bad input
 

@@ -29,7 +29,6 @@ from daskls import (
     StoreError,
 )
 from daskls.methods.landmarks.model import read_linear_model
-from daskls.plan import plan_sample
 from daskls.run.gather import folds_of
 
 N = 700
@@ -188,35 +187,12 @@ def test_rounds_that_nothing_returns_to_are_dropped(tmp_path):
     assert 1 < max(held) <= 3
 
 
-def test_rows_of_weight_0_are_as_if_they_were_not_there():
-    # So many features that not all rows are sampled: how many depends on the rows that count.
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(12_000, 900)).astype("f4")
-    y = (X[:, 0] > 0).astype(int)
-    model = small_landmarks(40).fit(X, y)
-    weights = np.r_[np.ones(12_000), np.zeros(12_000)]
-    twice = small_landmarks(40).fit(np.vstack([X, X]), np.r_[y, y], sample_weight=weights)
-    assert plan_sample(12_000, 900, 300) != plan_sample(12_000, 900, 600)
-    queries = X[:200]
-    same = model.decision_function(queries) == twice.decision_function(queries)
-    assert same.all()
-
-
 def test_a_store_of_other_clusters_names_their_number(tmp_path):
     X, y = checkers(200)
     small_landmarks(4, store=tmp_path / "m").fit(X, y)
     # The rows of a cluster follow from it, and are no parameter.
     with pytest.raises(StoreError, match=r"another fit: n_cells was 4, is 5\. Give"):
         small_landmarks(5, store=tmp_path / "m").fit(X, y)
-
-
-def test_decision_values_are_those_of_each_class_against_the_rest():
-    X, y = checkers(200, n_classes=3)
-    model = small_landmarks(4).fit(X, y)
-    near = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2).argmin(axis=1)
-    weights = model.coef_[:, near]
-    values = np.einsum("pnl,nl->np", weights, project(X, model)) + model.intercept_
-    np.testing.assert_allclose(model.decision_function(X), values, atol=1e-5, rtol=1e-5)
 
 
 def test_what_was_not_solved_is_said():

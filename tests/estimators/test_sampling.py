@@ -14,7 +14,6 @@ from samplings import (
 from sklearn.svm import SVC
 from small import (
     assert_same_bits,
-    bits_of,
     few_draws,
     few_steps,
     set_sizes,
@@ -161,21 +160,16 @@ def test_a_given_radius_is_one_point_of_the_search(scale):
     assert same.tolist() == given[names].tolist()
 
 
-def test_the_smallest_error_wins_and_the_first_of_equal_ones():
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_the_smallest_error_wins_and_the_first_of_equal_ones(make):
     X, y = checkers(N)
-    for make in BOTH.values():
-        model = make().fit(X, y)
-        path, report = model.path_, model.fit_report_
-        best = path[path.validation_error.argmin()]
-        assert report.validation_error[0] == best.validation_error
-        assert (report.n_rows[0], report.n_support[0]) == (best.n_rows, best.n_support)
-        if make is small_local:
-            assert model.radius_scale_ == best.radius_scale < path.radius_scale[-1]
-
-
-@pytest.mark.parametrize("make", [small_local, small_near])
-def test_of_equal_errors_the_first_wins(make):
-    X, _ = checkers(N)
+    model = make().fit(X, y)
+    path, report = model.path_, model.fit_report_
+    best = path[path.validation_error.argmin()]
+    assert report.validation_error[0] == best.validation_error
+    assert (report.n_rows[0], report.n_support[0]) == (best.n_rows, best.n_support)
+    if make is small_local:
+        assert model.radius_scale_ == best.radius_scale < path.radius_scale[-1]
     y = X[:, 0] > 0.5
     model = make().fit(X + y[:, None], y)
     path = model.path_
@@ -223,30 +217,6 @@ def test_kernels_and_several_classes(make, kernel):
     assert model.decision_function(QUERIES).shape == (300, 3)
 
 
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_class_weights_are_weights_of_rows(make):
-    X, y = checkers(N)
-    by_class = make(class_weight={0: 3.0, 1: 0.5}).fit(X, y)
-    by_row = make().fit(X, y, sample_weight=np.array([3.0, 0.5])[y])
-    np.testing.assert_array_equal(
-        by_class.decision_function(QUERIES), by_row.decision_function(QUERIES)
-    )
-    plain = make().fit(X, y)
-    assert (by_row.predict(QUERIES) == 0).sum() > (plain.predict(QUERIES) == 0).sum()
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_rows_of_weight_0_are_as_if_they_were_not_there(make):
-    X, y = checkers(N)
-    weights = np.ones(N)
-    weights[::3] = 0
-    weighted = make().fit(X, y, sample_weight=weights)
-    fewer = make().fit(X[weights > 0], y[weights > 0])
-    np.testing.assert_array_equal(
-        weighted.decision_function(QUERIES), fewer.decision_function(QUERIES)
-    )
-
-
 # One seed, one model
 
 
@@ -257,9 +227,7 @@ def test_leaves_leave_no_trace(make, monkeypatch):
     reference = make().fit(X, y)
     for leaf_rows in (30, 400):
         small_leaves(monkeypatch, leaf_rows)
-        model = make().fit(X, y)
-        a, b = (bits_of(m) for m in (reference, model))
-        assert [name for name in a if a[name] != b[name]] == []
+        assert_same_bits(reference, make().fit(X, y))
 
 
 def test_the_cut_of_waiting_pairs_leaves_no_trace(monkeypatch):
@@ -299,17 +267,28 @@ def test_steps_are_seen_from_the_store():
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("make", "params", "message"),
     [
-        ({"sample_fraction": 0.0}, "sample_fraction"),
-        ({"sample_fraction": 1.5}, "sample_fraction"),
-        ({"n_subsamples": 0}, "n_subsamples"),
-        ({"radius_scale": 0.0}, "radius_scale"),
-        ({"radius_scale": -1.0}, "radius_scale"),
-        ({"C": [1.0, 2.0]}, "C has 2 candidates; give one value"),
-        ({"gamma": [1.0, 2.0]}, "gamma has 2 candidates; give one value"),
-        ({"kernel": "sigmoid"}, "kernel"),
+        (small_local, {"sample_fraction": 0.0}, "sample_fraction"),
+        (small_local, {"sample_fraction": 1.5}, "sample_fraction"),
+        (small_local, {"n_subsamples": 0}, "n_subsamples"),
+        (small_local, {"radius_scale": 0.0}, "radius_scale"),
+        (small_local, {"radius_scale": -1.0}, "radius_scale"),
+        (small_local, {"kernel": "sigmoid"}, "kernel"),
+        (small_near, {"n_neighbors": 0}, "n_neighbors"),
+        (small_near, {"n_neighbors": 2.5}, "n_neighbors"),
+        *(
+            (make, {name: [1.0, 2.0]}, f"{name} has 2 candidates; give one value")
+            for make in BOTH.values()
+            for name in ("C", "gamma")
+        ),
         (
+            small_near,
+            {"sample_fraction": 0.0015},
+            r"subsamples of 1 row\(s\).*; raise sample_fraction",
+        ),
+        (
+            small_local,
             {"n_subsamples": 200},
             r"sample_fraction=0.2 of 900 rows, of which 90 validate, in n_subsamples=200 gives "
             r"subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or raise "
@@ -317,25 +296,12 @@ def test_steps_are_seen_from_the_store():
         ),
     ],
 )
-def test_parameters_out_of_range_are_one_error(params, message, tmp_path):
+def test_parameters_out_of_range_are_one_error(make, params, message, tmp_path):
     X, y = checkers(900)
     with pytest.raises((ParameterError, ValueError), match=message):
-        small_local(**params, store=tmp_path / "m").fit(X, y)
+        make(**params, store=tmp_path / "m").fit(X, y)
     # Nothing was begun: the same store takes other parameters.
-    small_local(store=tmp_path / "m", radius_scale=0.5).fit(X, y)
-
-
-@pytest.mark.parametrize("params", [{"n_neighbors": 0}, {"n_neighbors": 2.5}, {"C": [1.0, 2.0]}])
-def test_parameters_of_cglq_out_of_range_are_one_error(params):
-    X, y = checkers(900)
-    with pytest.raises((ParameterError, ValueError), match=next(iter(params))):
-        small_near(**params).fit(X, y)
-
-
-def test_a_subsample_of_one_row_is_refused():
-    X, y = checkers(900)
-    with pytest.raises(ParameterError, match=r"subsamples of 1 row\(s\).*; raise sample_fraction"):
-        small_near(0.0015).fit(X, y)
+    make(store=tmp_path / "m").fit(X, y)
 
 
 def rare_rows(n_rare):
@@ -453,14 +419,6 @@ def test_models_that_a_killed_fit_left_go(tmp_path, monkeypatch):
         assert_same_bits(make().fit(X, y), make(store=store).fit(X, y))
         assert len(list((store / "bundles").iterdir())) == 1
         assert not (store / "rows").exists()
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_candidates_are_refused_with_the_other_parameters(make):
-    # The command line checks parameters before it starts a cluster.
-    for name in ("C", "gamma"):
-        with pytest.raises(ParameterError, match=f"{name} has 2 candidates; give one value"):
-            make(**{name: [1.0, 2.0]})._validate_params()
 
 
 def test_more_neighbors_than_rows_are_all_rows():
@@ -615,6 +573,5 @@ def test_few_rows_give_large_enough_subsamples(make):
     if make is LocalSamplingSVC:
         given["n_subsamples"] = 10
     model, reference = make(**params).fit(X, y), make(**given, **params).fit(X, y)
-    a, b = (bits_of(m) for m in (model, reference))
-    assert [name for name in a if a[name] != b[name]] == []
+    assert_same_bits(reference, model)
     assert model.score(X, y) > 0.9
