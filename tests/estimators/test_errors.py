@@ -137,24 +137,21 @@ def test_one_class_left_by_weights():
 # Shapes and kinds
 
 
-@pytest.mark.parametrize(("x_lazy", "y_lazy"), [(1, 1), (1, 0), (0, 1)])
-def test_other_length_of_y(x_lazy, y_lazy):
-    rows = chunked(X, 100) if x_lazy else X
-    y = chunked(Y[:-1], 100) if y_lazy else Y[:-1]
-    with pytest.raises(DataError, match=rf"X has {N} rows, y has {N - 1}"):
-        small_svc().fit(rows, y)
-
-
-def test_other_length_of_numpy_y():
-    with pytest.raises(ValueError, match=rf"inconsistent numbers of samples: .*{N}.*{N - 1}"):
-        small_svc().fit(X, Y[:-1])
-
-
 @pytest.mark.parametrize(
     ("rows", "y", "message"),
     [
+        (X, Y[:-1], rf"inconsistent numbers of samples: .*{N}.*{N - 1}"),
+        (chunked(X, 100), chunked(Y[:-1], 100), rf"X has {N} rows, y has {N - 1}"),
+        (chunked(X, 100), Y[:-1], rf"X has {N} rows, y has {N - 1}"),
+        (X, chunked(Y[:-1], 100), rf"X has {N} rows, y has {N - 1}"),
         (X, 1.0, "1d array"),
         (X[:0], np.empty(0), "0 sample"),
+        (np.full((N, 2), "a"), Y, "not compatible with arrays of bytes/strings"),
+        (np.empty((N, 0)), Y, r"0 feature\(s\).*minimum of 1 is required"),
+        (chunked(np.empty((N, 0)), N), Y, r"0 feature\(s\).*minimum of 1 is required"),
+        (chunked(X[:, 0], 100), Y, r"2 dimensions \(rows, features\), got 1.*reshape"),
+        (X, None, r"requires y to be passed|y is None.*Pass y"),
+        (chunked(X, 100), None, r"y is None.*Pass y"),
         (X.astype(np.longdouble), Y, r"X has dtype float128.*astype\(np.float64\)"),
         (chunked(X, 100).astype(np.longdouble), Y, "X has dtype float128"),
         (X, Y.astype(np.longdouble), "y has dtype float128"),
@@ -166,14 +163,11 @@ def test_rows_and_labels_of_another_kind(rows, y, message):
         small_svc().fit(rows, y)
 
 
-def test_weights_that_are_no_array():
-    with pytest.raises(StoreError, match=r"sample_weight was taken for a path: .*nowhere"):
-        small_svc().fit(chunked(X, 100), chunked(Y, 100), "nowhere")
-
-
-def test_other_length_of_weights():
+def test_weights_that_are_no_weights_of_the_rows():
     with pytest.raises(DataError, match=rf"X has {N} rows, sample_weight has 5"):
         small_svc().fit(X, Y, np.ones(5))
+    with pytest.raises(StoreError, match=r"sample_weight was taken for a path: .*nowhere"):
+        small_svc().fit(chunked(X, 100), chunked(Y, 100), "nowhere")
 
 
 def test_mismatched_chunks_are_rechunked(set_block_nbytes):
@@ -201,18 +195,6 @@ def test_dtype_that_is_no_number(model, dtype):
             call()
 
 
-def test_strings_in_memory():
-    with pytest.raises(ValueError, match="not compatible with arrays of bytes/strings"):
-        small_svc().fit(np.full((N, 2), "a"), Y)
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-def test_no_features(lazy):
-    rows = np.empty((N, 0))
-    with pytest.raises(ValueError, match=r"0 feature\(s\).*minimum of 1 is required"):
-        small_svc().fit(chunked(rows, N) if lazy else rows, Y)
-
-
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_too_few_rows(n, lazy):
@@ -221,11 +203,6 @@ def test_too_few_rows(n, lazy):
         rows, y = (da.from_array(a, chunks=-1) for a in (rows, y))
     with pytest.raises(ValueError, match=rf"Found (array with )?{n} .*(minimum of|at least) 2"):
         small_svc().fit(rows, y)
-
-
-def test_one_dimension():
-    with pytest.raises(DataError, match=r"2 dimensions \(rows, features\), got 1.*reshape"):
-        small_svc().fit(chunked(X[:, 0], 100), Y)
 
 
 def test_dask_dataframe():
@@ -243,13 +220,6 @@ def test_sparse(model):
     for call in (lambda: small_svc().fit(sparse, Y), lambda: model.predict(sparse)):
         with pytest.raises(TypeError, match=r"[Ss]parse .*(dense|toarray)"):
             call()
-
-
-def test_no_y():
-    with pytest.raises(ValueError, match=r"requires y to be passed|y is None.*Pass y"):
-        small_svc().fit(X)
-    with pytest.raises(DataError, match=r"y is None.*Pass y"):
-        small_svc().fit(chunked(X, 100))
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -300,57 +270,32 @@ def test_another_second_reading(column, n_first, tmp_path):
 # Parameters
 
 
-@pytest.mark.parametrize(("name", "value"), [("search", "quick"), ("fit_intercept", "yes")])
-def test_search_and_fit_intercept(name, value):
-    with pytest.raises(ValueError, match=rf"'{name}' parameter .* Got '{value}' instead"):
-        small_svc(**{name: value}).fit(X, Y)
+REFUSED = [
+    *(({name: value}, rf"'{name}' parameter .* Got '{value}' instead")
+      for name, value in (("search", "quick"), ("fit_intercept", "yes"))),
+    *(({"n_partitions": n}, rf"'n_partitions' parameter .* range \[1, inf\)\. Got {n!r} instead")
+      for n in (0, -1, 1.5, "2", None)),
+    *(({"cell_size": n}, r"'cell_size' parameter .* range \[2, inf\)") for n in (1, 0, -5, 2.5)),
+    ({"class_weight": {7: 2.0}}, r"names the class 7, .*classes are \[0, 1\]"),
+    *(({"class_weight": {1: w}}, re.escape(f"class_weight of 1 is {w!r}; it must be a number from"))
+      for w in (0.0, -1.0, float("nan"), 1e31, "a")),
+]  # fmt: skip
+for name in ("C", "gamma"):
+    REFUSED += [
+        *(({name: grid}, rf"{name} is \[.*; give a number, or a flat list")
+          for grid in (["a"], [[1.0], [2.0, 3.0]], [[1.0, 2.0]])),
+        ({name: []}, "is an empty grid"),
+        *(({name: grid}, rf"{name} holds .*must be positive and finite")
+          for grid in ([1.0, -2.0], [0.0], [np.nan, 1.0], [np.inf], [1e39])),
+        *(({name: value}, rf"{name}.*(range \(0|positive and finite)")
+          for value in (-1.0, 0, float("nan"), float("inf"), "scale")),
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("n_partitions", [0, -1, 1.5, "2", None])
-def test_n_partitions(n_partitions):
-    message = rf"'n_partitions' parameter .* range \[1, inf\)\. Got {n_partitions!r} instead"
+@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
+def test_parameters_out_of_range(params, message):
     with pytest.raises(ValueError, match=message):
-        small_svc(n_partitions=n_partitions).fit(X, Y)
-
-
-@pytest.mark.parametrize("cell_size", [1, 0, -5, 2.5])
-def test_cell_size(cell_size):
-    with pytest.raises(ValueError, match=r"'cell_size' parameter .* range \[2, inf\)"):
-        small_svc(cell_size=cell_size).fit(X, Y)
-
-
-@pytest.mark.parametrize("name", ["C", "gamma"])
-@pytest.mark.parametrize("grid", [["a"], [[1.0], [2.0, 3.0]], [[1.0, 2.0]]])
-def test_what_is_no_grid(name, grid):
-    with pytest.raises(ParameterError, match=rf"{name} is \[.*; give a number, or a flat list"):
-        small_svc(**{name: grid}).fit(X, Y)
-
-
-@pytest.mark.parametrize("name", ["C", "gamma"])
-@pytest.mark.parametrize("grid", [[], [1.0, -2.0], [0.0], [np.nan, 1.0], [np.inf], [1e39]])
-def test_grids(name, grid):
-    message = "is an empty grid" if not grid else rf"{name} holds .*must be positive and finite"
-    with pytest.raises(ParameterError, match=message):
-        small_svc(**{name: grid}).fit(X, Y)
-
-
-@pytest.mark.parametrize("name", ["C", "gamma"])
-@pytest.mark.parametrize("value", [-1.0, 0, float("nan"), float("inf"), "scale"])
-def test_numbers(name, value):
-    with pytest.raises(ValueError, match=rf"{name}.*(range \(0|positive and finite)"):
-        small_svc(**{name: value}).fit(X, Y)
-
-
-def test_class_weight_of_an_unknown_class():
-    with pytest.raises(ParameterError, match=r"names the class 7, .*classes are \[0, 1\]"):
-        small_svc(class_weight={7: 2.0}).fit(X, Y)
-
-
-@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), 1e31, "a"])
-def test_class_weight_out_of_range(weight):
-    message = re.escape(f"class_weight of 1 is {weight!r}; it must be a number from")
-    with pytest.raises(ParameterError, match=message):
-        small_svc(class_weight={1: weight}).fit(X, Y)
+        small_svc(**params).fit(X, Y)
 
 
 def test_predict_before_fit():
@@ -437,12 +382,27 @@ def saved(model, tmp_path):
     return tmp_path / "m"
 
 
-def test_newer_format(saved):
-    edit_attributes(saved, lambda a: a.update(daskls_format=99))
-    with pytest.raises(StoreError, match=r"format 99; this daskls reads formats 2 to 3\. Upgrade"):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda a: a.update(daskls_format=99),
+            r"format 99; this daskls reads .* 2 to 3\. Upg",
+        ),
+        (
+            lambda a: a["meta"].update(estimator="os.system"),
+            r"is a os\.system, which .* not kn",
+        ),
+        (lambda a: a.update(complete=False), r"not finished. Call fit again with store="),
+    ],
+)
+def test_roots_that_are_not_opened(saved, change, message):
+    edit_attributes(saved, change)
+    with pytest.raises(StoreError, match=message):
         daskls.load(saved)
-    with pytest.raises(StoreError, match="format 99"):
-        small_svc(store=saved).fit(X, Y)
+    if "99" in message:
+        with pytest.raises(StoreError, match=message):
+            small_svc(store=saved).fit(X, Y)
 
 
 def test_older_format(saved):
@@ -455,18 +415,6 @@ def test_older_format(saved):
     for use in (daskls.load, lambda path: small_svc(store=path).fit(X, Y)):
         with pytest.raises(StoreError, match=r"format 1; this daskls reads formats 2 to 3\. Train"):
             use(saved)
-
-
-def test_unknown_estimator(saved):
-    edit_attributes(saved, lambda a: a["meta"].update(estimator="os.system"))
-    with pytest.raises(StoreError, match=r"is a os\.system, which this daskls does not know"):
-        daskls.load(saved)
-
-
-def test_unfinished_model(saved):
-    edit_attributes(saved, lambda a: a.update(complete=False))
-    with pytest.raises(StoreError, match=r"not finished. Call fit again with store="):
-        daskls.load(saved)
 
 
 def test_missing_bundle(saved):

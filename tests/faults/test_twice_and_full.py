@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import dask
 import pytest
-from support import Calls, assert_same_model, checkers, model_bits, small_svc
+from support import Calls, assert_same_model, checkers, small_svc
 from zarr.storage import _local
 
 import daskls
@@ -47,21 +47,6 @@ def twice(task):
 
     run.__name__ = task.__name__
     return run
-
-
-def test_write_bundle_into_a_finished_folder_changes_nothing(data, monkeypatch, tmp_path):
-    arguments = []
-    write = train.write_bundle
-    monkeypatch.setattr(
-        train, "write_bundle", lambda *args: (arguments.append(args), write(*args))[1]
-    )
-    model = small_svc(store=tmp_path / "m").fit(*data)
-    bits = model_bits(model)
-    root, first, last, models, extra = arguments[0]
-    changed = [replace(m, frame=replace(m.frame, center=m.frame.center + 1)) for m in models]
-    write(root, first, last, changed, extra)
-    assert_same_model(bits, tmp_path / "m")
-    assert not list((tmp_path / "m" / "bundles").glob(".*"))
 
 
 def test_a_bundle_of_a_lost_client_that_overlaps_does_no_harm(

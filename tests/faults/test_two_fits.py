@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,11 +15,9 @@ from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
 from support import assert_same_model, checkers, small_svc
-from writes import Writes
 
 import daskls
 from daskls import StoreError
-from daskls.methods.cells import train
 from daskls.run import blocks
 from daskls.run.probe import shared_with_workers
 from daskls.store.folder import FolderAttempt
@@ -85,41 +81,6 @@ def test_the_second_fit_is_refused_and_changes_nothing(fitting, data, undisturbe
     assert not (store / OWNER).exists()
     # A finished store is free for the next fit, which has nothing to do.
     assert_same_model(undisturbed, small_svc(store=store).fit(*data))
-
-
-def test_a_fit_goes_on_at_once_where_a_killed_one_stopped(fitting, data, undisturbed, tmp_path):
-    process, store = fitting
-    done = {p.name for p in (store / "bundles").iterdir()}
-    assert done
-    os.kill(process.pid, signal.SIGKILL)
-    # Nobody has asked for its end: to the system it is a zombie.
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert (store / OWNER).exists()
-    with Writes(store / "bundles", (written := []).append):
-        model = small_svc(store=store).fit(*data)
-    assert_same_model(undisturbed, model)
-    assert len([name for name in written if "/" not in name]) == model.n_cells_ - len(done)
-    assert not (store / OWNER).exists()
-
-
-def test_of_two_threads_one_fits(data, undisturbed, tmp_path, monkeypatch):
-    fit_bundle, first, refused = train.fit_bundle, threading.Event(), threading.Event()
-
-    def waits(bundle, job):
-        first.set()
-        assert refused.wait(60)
-        return fit_bundle(bundle, job)
-
-    waits.__name__ = "fit_bundle"
-    monkeypatch.setattr(train, "fit_bundle", waits)
-    thread = threading.Thread(target=small_svc(store=tmp_path / "m").fit, args=data)
-    thread.start()
-    assert first.wait(60)
-    with pytest.raises(StoreError, match=f"process {os.getpid()} on"):
-        small_svc(store=tmp_path / "m").fit(*data)
-    refused.set()
-    thread.join()
-    assert_same_model(undisturbed, tmp_path / "m")
 
 
 def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, monkeypatch):

@@ -175,37 +175,26 @@ def test_a_url_is_refused_for_writing():
         check_target("s3://bucket/d", overwrite=True)
 
 
-def edit_attributes(path, **changes):
-    zarr.open_group(path, mode="r+").update_attributes(changes)
+def without_X(group):
+    del group["X"]
 
 
-def test_newer_format_is_refused(tmp_path, rows):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda g: g.update_attributes({"daskls_format": 2}), r"format 2; .* up to 1\. Upgrade"),
+        (without_X, "has no array 'X'"),
+        (lambda g: g["y"].resize((100,)), "'X' has 101 rows but 'y' has 100"),
+        (
+            lambda g: g.create_array("X", shape=(4,), dtype="f4", overwrite=True),
+            r"2 dimensions, got shape \(4,\)",
+        ),
+    ],
+)
+def test_what_is_no_data_set_of_ours_is_refused(tmp_path, rows, change, message):
     write_blocks(tmp_path / "d", *rows, [])
-    edit_attributes(tmp_path / "d", daskls_format=2)
-    with pytest.raises(StoreError, match=r"format 2; this daskls reads up to 1\. Upgrade"):
-        open_dataset(tmp_path / "d")
-
-
-def test_missing_X_is_refused(tmp_path, rows):
-    write_blocks(tmp_path / "d", *rows, [])
-    del zarr.open_group(tmp_path / "d", mode="r+")["X"]
-    with pytest.raises(StoreError, match="has no array 'X'"):
-        open_dataset(tmp_path / "d")
-
-
-def test_different_lengths_are_refused(tmp_path, rows):
-    write_blocks(tmp_path / "d", *rows, [])
-    zarr.open_group(tmp_path / "d", mode="r+")["y"].resize((100,))
-    with pytest.raises(StoreError, match="'X' has 101 rows but 'y' has 100"):
-        open_dataset(tmp_path / "d")
-
-
-def test_wrong_rank_is_refused(tmp_path, rows):
-    write_blocks(tmp_path / "d", *rows, [])
-    zarr.open_group(tmp_path / "d", mode="r+").create_array(
-        "X", shape=(4,), dtype="f4", overwrite=True
-    )
-    with pytest.raises(StoreError, match=r"2 dimensions, got shape \(4,\)"):
+    change(zarr.open_group(tmp_path / "d", mode="r+"))
+    with pytest.raises(StoreError, match=message):
         open_dataset(tmp_path / "d")
 
 
