@@ -11,7 +11,7 @@ __all__ = [
     "gather_nbytes",
     "grow_nbytes",
     "largest_block",
-    "search_nbytes",
+    "neighbor_search_nbytes",
 ]
 
 
@@ -72,7 +72,9 @@ def gather_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     return reading + max(grow_nbytes(n_rows, sizes.n_features, sizes.cell_size), measuring)
 
 
-def search_nbytes(sizes: TaskSizes, n_queries: int, n_neighbors: int, leaf_rows: int) -> int:
+def neighbor_search_nbytes(
+    sizes: TaskSizes, n_queries: int, n_neighbors: int, leaf_rows: int
+) -> int:
     """Peak bytes of a search: a leaf and its blocks, a tile's distances, and all lists, sorted."""
     leaf = leaf_rows * (sizes.n_features * (F8 + F4) + 52)
     tile = min(n_queries, 512) * min(leaf_rows, sizes.cell_size) * 2 * F8

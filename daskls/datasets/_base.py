@@ -19,8 +19,8 @@ __all__ = [
     "Rows",
     "check_at_least",
     "check_probability",
-    "draw_rows",
     "flip_labels",
+    "generate_rows",
     "structure_rng",
 ]
 
@@ -32,7 +32,7 @@ Rows: TypeAlias = tuple[Float32, Codes]
 DrawGroup: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Mask]]
 
 
-def draw_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: int) -> Rows:
+def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: int) -> Rows:
     """Rows first_row .. first_row + n_rows - 1 of an endless data set.
 
     Parameters

@@ -9,8 +9,8 @@ from daskls.datasets._base import (
     Rows,
     check_at_least,
     check_probability,
-    draw_rows,
     flip_labels,
+    generate_rows,
     structure_rng,
 )
 from daskls.errors import ParameterError
@@ -56,7 +56,7 @@ def ndcc_rows(
     def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         return _draw_clusters(clusters, rng, m)
 
-    return draw_rows(draw, NDCC_ID, first_row, n_rows, seed)
+    return generate_rows(draw, NDCC_ID, first_row, n_rows, seed)
 
 
 def make_ndcc(
@@ -194,7 +194,7 @@ def noisy28_rows(
         a, b, c = X[:, :3].T.astype(np.float64)
         return X, flip_labels(rng, a * b + np.sin(2 * c) > 0, flip)
 
-    return draw_rows(draw, 7, first_row, n_rows, seed)
+    return generate_rows(draw, 7, first_row, n_rows, seed)
 
 
 def make_noisy28(

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from daskls.datasets._base import Rows, check_at_least, draw_rows
+from daskls.datasets._base import Rows, check_at_least, generate_rows
 from daskls.records import Floats, Mask
 
 __all__ = [
@@ -77,7 +77,7 @@ def two_gaussians_rows(first_row: int, n_rows: int, seed: int, *, d: int = 2) ->
         X[:, 0] = np.where(positive, X[:, 0], _NARROW_FIRST.quantile(u[:, 0]))
         return X, positive
 
-    return draw_rows(draw, 5, first_row, n_rows, seed)
+    return generate_rows(draw, 5, first_row, n_rows, seed)
 
 
 def make_two_gaussians(n_rows: int, *, d: int = 2, random_state: int = 0) -> Rows:

@@ -26,7 +26,7 @@ from daskls.estimators.inputs import (
     open_column_of,
     saved_params,
 )
-from daskls.estimators.store import copy_model, embed_model, extract_model, open_store
+from daskls.estimators.store import choose_store, copy_model, embed_model, extract_model
 from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
@@ -169,7 +169,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         current_client(self.client)
         request = self._request(X)
         X, y, sample_weight = check_input(self, X, y, sample_weight)
-        store, keep = open_store(self.store)
+        store, keep = choose_store(self.store)
         scratch = store / f"input-{uuid.uuid4().hex}"
         with (
             own_store(store),

@@ -14,7 +14,7 @@ from daskls.store.folder import Folder
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
-__all__ = ["copy_model", "embed_model", "extract_model", "open_store"]
+__all__ = ["choose_store", "copy_model", "embed_model", "extract_model"]
 
 # A pickle of an estimator with a temporary store holds its model, up to this size.
 MAX_EMBEDDED_NBYTES = 64 << 20
@@ -23,7 +23,7 @@ NOT_MODEL = ("exchange-*", "input-*", ".*")
 SAVE_AGAIN = "call save again"
 
 
-def open_store(store: str | os.PathLike[str] | None) -> tuple[Path, TemporaryFolder | None]:
+def choose_store(store: str | os.PathLike[str] | None) -> tuple[Path, TemporaryFolder | None]:
     """Return the model's folder: the given one, or a temporary one and what keeps it alive."""
     if store is not None:
         path = local_path(store)
@@ -81,7 +81,7 @@ def embed_model(handle: ModelHandle) -> bytes:
 
 def extract_model(content: bytes) -> ModelHandle:
     """Put an embedded model into a new temporary folder."""
-    path, keep = open_store(None)
+    path, keep = choose_store(None)
     unpacking = disk_errors(path, "load the pickle again")
     with unpacking, tarfile.open(fileobj=io.BytesIO(content)) as archive:
         archive.extractall(path.parent, filter="data")

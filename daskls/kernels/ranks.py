@@ -47,7 +47,7 @@ def ranked_values(values, ranks):
     Parameters
     ----------
     values : float array, shape (n,), n >= 1, >= 0, finite
-    ranks : int64 array, shape (k,), not decreasing. Places, from 0.
+    ranks : int64 array, shape (k,), not decreasing. Positions, from 0.
 
     Returns
     -------

@@ -46,12 +46,12 @@ class Draws:
 
     @property
     def n_sampled(self) -> int:
-        """The rows of all subsamples: their places come first."""
+        """The rows of all subsamples: their positions come first."""
         return self.n_subsamples * self.subsample_rows
 
     @property
     def n_reserved(self) -> int:
-        """The rows of subsamples and validation: the places of all others follow."""
+        """The rows of subsamples and validation: the positions of all others follow."""
         return self.n_sampled + self.n_validation
 
     @property
@@ -60,7 +60,7 @@ class Draws:
         return self.n_rows - self.n_reserved
 
     def shuffled(self, numbers: RowNumbers) -> Int64:
-        """Return each row's place in the permutation, by its global number."""
+        """Return each row's position in the permutation, by its global number."""
         return shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
 
 

@@ -18,7 +18,7 @@ from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import Grid, resolve_grid
 from daskls.solvers.pairs import ClassPairs, pairs_nbytes
 from daskls.solvers.rows import LocalRows, rows_nbytes
-from daskls.solvers.search import GridSearch, search_nbytes
+from daskls.solvers.search import GridSearch, grid_search_nbytes
 from daskls.solvers.width import Width, write_kernel
 
 __all__ = ["CellSolver"]
@@ -117,5 +117,5 @@ class CellSolver(LocalSolver):
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """Return the bytes that training a cell of so many rows adds to a task."""
-        parts = (rows_nbytes, pairs_nbytes, search_nbytes, self.width.nbytes)
+        parts = (rows_nbytes, pairs_nbytes, grid_search_nbytes, self.width.nbytes)
         return sum(part(sizes, n_rows) for part in parts)

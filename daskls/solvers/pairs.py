@@ -19,7 +19,7 @@ __all__ = ["BLOCKS_SHARE", "ClassPairs", "pairs_nbytes"]
 # The gathered matrices of pairs hold so many values, in units of the cell's own matrix, unless a
 # single one holds more. All pairs of classes of equal size need two together.
 BLOCKS_SHARE = 3
-# What a row of a pair holds: its number, its place among coefficients, its sign, its bound.
+# What a row of a pair holds: its number, its index among coefficients, its sign, its bound.
 PAIR_ROW_NBYTES = 2 * 8 + 2 * 4
 
 

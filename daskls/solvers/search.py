@@ -21,7 +21,7 @@ from daskls.solvers.pairs import ClassPairs
 from daskls.solvers.sums import total
 from daskls.solvers.width import Line, Seeds, Width
 
-__all__ = ["GridSearch", "search_nbytes"]
+__all__ = ["GridSearch", "grid_search_nbytes"]
 
 # The coarse pass solves to so many times the tolerance: errors hardly change by it.
 LOOSE = 10.0
@@ -209,7 +209,7 @@ class GridSearch:
         return " ".join(name for name, (at, n) in axes.items() if n > 1 and at in (0, n - 1))
 
 
-def search_nbytes(sizes: Sizes, n_rows: int) -> int:
+def grid_search_nbytes(sizes: Sizes, n_rows: int) -> int:
     """Return the bytes of a search: solutions of all pairs of classes, and the pairs' votes."""
     spec, m, k = sizes.spec, n_rows, sizes.n_classes
     # Each row is in k - 1 pairs.

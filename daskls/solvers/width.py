@@ -78,7 +78,7 @@ class Width(ABC):
 
         Parameters
         ----------
-        at : int. Place of the fold among ``folds``.
+        at : int. Index of the fold among ``folds``.
         costs : float64 array, shape (n,), increasing
         tol : float
         """

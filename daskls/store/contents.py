@@ -61,7 +61,7 @@ ROWS_HELD = (
     ("weights", "float64", "n"),
     ("numbers", "int64", "n"),
 )
-PLACED = (("numbers", "int64", "n"), ("places", "int64", "n"))
+NUMBERED = (("numbers", "int64", "n"), ("places", "int64", "n"))
 COUNTS_HELD = (
     ("leaf_rows", "int64", "leaves"),
     ("n_cells", "int64", "leaves"),
@@ -100,19 +100,19 @@ CONTENTS: tuple[StoredItem, ...] = (
     *_of("centers", "methods/neighborhoods", NEVER, ("places", "int64", "cells")),
     *_of("centers", "methods/neighborhoods", NEVER, ("owner", "int32", "n")),
     *_of("landmarks", "methods/landmarks", NEVER, ("rows", "float64", "l, d")),
-    *_of("sampling/initial/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
-    *_of("sampling/samples/*", SAMPLING, FINISH, *PLACED),
+    *_of("sampling/initial/*", SAMPLING, FINISH, *ROWS_HELD, *NUMBERED[1:]),
+    *_of("sampling/samples/*", SAMPLING, FINISH, *NUMBERED),
     *_of(
-        *("sampling/drawn/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
+        *("sampling/drawn/*", SAMPLING, FINISH, *ROWS_HELD, *NUMBERED[1:]),
         ("order", "int64", "n"),
         ("further_numbers", "int64", "n"),
         ("further_order", "int64", "n"),
         ("further_places", "int64", "n"),
     ),
-    *_of("sampling/support/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
-    *_of("sampling/kept/*", SAMPLING, FINISH, *ROWS_HELD, *PLACED[1:]),
-    *_of("sampling/balls*/*", SAMPLING, FINISH, *PLACED),
-    *_of("sampling/nearest*/*", SAMPLING, FINISH, *PLACED),
+    *_of("sampling/support/*", SAMPLING, FINISH, *ROWS_HELD, *NUMBERED[1:]),
+    *_of("sampling/kept/*", SAMPLING, FINISH, *ROWS_HELD, *NUMBERED[1:]),
+    *_of("sampling/balls*/*", SAMPLING, FINISH, *NUMBERED),
+    *_of("sampling/nearest*/*", SAMPLING, FINISH, *NUMBERED),
     *_of("sampling/radii/*", SAMPLING, FINISH, ("radii", "float64", "radii")),
     *_of(
         *(STATES, "store/joint.py, before its marker", "no round returns to them"),

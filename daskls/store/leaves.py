@@ -249,7 +249,7 @@ class LeafReader:
         """
         flat = positions.ravel()
         if not len(flat):
-            raise ValueError("no places to read")
+            raise ValueError("no positions to read")
         leaves = self.leaf_of(flat)
         order = np.argsort(leaves, kind="stable")
         touched, starts = np.unique(leaves[order], return_index=True)

@@ -12,7 +12,7 @@ from daskls.store.exchange import Rows
 from daskls.store.models import bundle_key
 from daskls.store.packs import read_pack, write_pack
 
-__all__ = ["has_part", "read_part", "read_rows", "remove_parts", "write_part"]
+__all__ = ["has_part", "read_part", "read_part_rows", "remove_parts", "write_part"]
 
 FOLDER = "sampling"
 # What the arrays of `Rows` are called there.
@@ -52,7 +52,7 @@ def read_part(
     return read_pack(root, _key(kind, first, last), names)
 
 
-def read_rows(root: Location, kind: str, first: int, last: int) -> Rows:
+def read_part_rows(root: Location, kind: str, first: int, last: int) -> Rows:
     """Read a part that was written with the arrays of `Rows`."""
     found = read_part(root, kind, first, last, ROW_ARRAYS)
     return Rows(**{field: found[name] for name, field in ROW_ARRAYS.items()})

@@ -73,7 +73,7 @@ def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> AnyArray | No
 def _parts(
     array: "zarr.Array[Any]", start: int, stop: int
 ) -> Iterator[tuple[str, int, int, tuple[slice, ...]]]:
-    """Yield each chunk of the rows: its key, its first and last row, and the place of these."""
+    """Yield each chunk of the rows: its key, its first and last row, and where these go."""
     height = array.chunks[0]
     sizes = list(zip(array.chunks[1:], array.shape[1:], strict=True))
     across = [range(math.ceil(n / c)) for c, n in sizes]

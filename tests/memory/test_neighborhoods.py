@@ -11,7 +11,7 @@ from small import set_sizes
 from writes import StopError, Writes
 
 from daskls import FalkSVC
-from daskls.memory import TaskSizes, gather_nbytes, search_nbytes
+from daskls.memory import TaskSizes, gather_nbytes, neighbor_search_nbytes
 from daskls.methods.leaves import SEARCH_REGION_ROWS
 from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.plan import neighborhood_nbytes
@@ -103,7 +103,7 @@ def test_searching(tmp_path):
     sizes = TaskSizes(20, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     for n, k in ((2000, 50), (300, 1000)):
         peak = peak_of(lambda n=n, k=k: find_nearest(X[:n], k, leaves.regions, leaves.read_leaf))
-        projected = search_nbytes(sizes, n, k, SEARCH_REGION_ROWS)
+        projected = neighbor_search_nbytes(sizes, n, k, SEARCH_REGION_ROWS)
         assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
 

@@ -12,7 +12,7 @@ from daskls.datasets.readers._labels import LabelCoder, RawLabels
 from daskls.errors import DataError
 from daskls.records import AnyArray
 
-__all__ = ["Block", "Options", "Table", "pick_label", "stored_dtype"]
+__all__ = ["Block", "Options", "Table", "feature_dtype", "pick_label"]
 
 Block: TypeAlias = tuple[AnyArray, RawLabels | None]
 
@@ -63,7 +63,7 @@ def pick_label(names: list[str], label: str | int | None, path: Path) -> int | N
         ) from error
 
 
-def stored_dtype(dtype: np.dtype[Any], path: Path) -> np.dtype[Any]:
+def feature_dtype(dtype: np.dtype[Any], path: Path) -> np.dtype[Any]:
     """The type in which features of a type are stored: integers and floats as they are."""
     if dtype.kind == "b":
         return np.dtype(np.uint8)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskls.datasets.readers._labels import SCAN_ROWS, LabelCoder, LabelScan
-from daskls.datasets.readers._table import Block, Options, Table, pick_label, stored_dtype
+from daskls.datasets.readers._table import Block, Options, Table, feature_dtype, pick_label
 from daskls.errors import DataError
 from daskls.records import AnyArray, Labels
 from daskls.store.dataset import WRITE_AGAIN
@@ -55,7 +55,7 @@ def open_npy(path: Path, options: Options) -> Iterator[Table]:
             block = _read_rows(path, first, first + block_rows)
             yield np.delete(block, column, axis=1), block[:, column]
 
-    yield Table(n_rows, n_columns - 1, stored_dtype(dtype, path), None, scan.finish(), blocks)
+    yield Table(n_rows, n_columns - 1, feature_dtype(dtype, path), None, scan.finish(), blocks)
 
 
 def _pick_members(members: set[str], path: Path, options: Options) -> tuple[str, str | None]:
@@ -110,7 +110,7 @@ def _matrix_table(path: Path, X_file: Path, y_file: Path | None) -> Table:
             X = _read_rows(X_file, first, stop)
             yield X, None if y_file is None else _read_labels(y_file, first, stop)
 
-    return Table(n_rows, n_features, stored_dtype(dtype, path), None, labels, blocks)
+    return Table(n_rows, n_features, feature_dtype(dtype, path), None, labels, blocks)
 
 
 def _scan_vector(y_file: Path, n_rows: int, path: Path) -> LabelCoder:

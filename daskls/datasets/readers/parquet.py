@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.datasets.readers._labels import SCAN_ROWS, LabelScan
-from daskls.datasets.readers._table import Block, Options, Table, pick_label, stored_dtype
+from daskls.datasets.readers._table import Block, Options, Table, feature_dtype, pick_label
 from daskls.errors import DataError
 from daskls.records import AnyArray
 
@@ -73,7 +73,7 @@ def _common_dtype(file: Any, features: list[str], path: Path) -> np.dtype[Any]:
                 "drop it, or name the label column with `label`."
             )
         dtypes.append(dtype)
-    return stored_dtype(np.result_type(*dtypes), path)
+    return feature_dtype(np.result_type(*dtypes), path)
 
 
 def _scan_labels(file: Any, label: str, path: Path) -> LabelScan:

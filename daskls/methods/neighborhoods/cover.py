@@ -33,7 +33,7 @@ NBYTES_A_ROW = 44
 # A round is searched in so many tasks, each of so many rows at the least.
 N_SEARCHES = 64
 MIN_SEARCHED = 256
-# Places that travel to the client in one round.
+# Positions that travel to the client in one round.
 ROUND_POSITIONS = 1 << 22
 
 

@@ -1,7 +1,7 @@
 """What a task on neighborhoods demands, and how many of them it gathers at once."""
 
 from daskls.errors import MemoryPlanError
-from daskls.memory import TaskSizes, search_nbytes
+from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.plan import (
     Extent,
     Resources,
@@ -52,7 +52,7 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batc
     The models of up to `MAX_BATCHES` batches are held until they are written, and copied then.
     """
     rows = batch * n_neighbors * (sizes.n_features * F8 + 20)
-    searching = search_nbytes(sizes, batch, n_neighbors, leaf_rows)
+    searching = neighbor_search_nbytes(sizes, batch, n_neighbors, leaf_rows)
     models = 2 * MAX_BATCHES * model_nbytes(sizes, batch * n_neighbors)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 

@@ -16,7 +16,7 @@ from daskls.partition.subsamples import ball_keys
 from daskls.records import Float64, Int64, Keys, LeafRows, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.resources import free_nbytes
-from daskls.store.parts import has_part, read_part, read_rows, write_part
+from daskls.store.parts import has_part, read_part, read_part_rows, write_part
 
 __all__ = [
     "BallJob",
@@ -41,7 +41,7 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     """Write the support rows of all subsamples together, those near the same leaf side by side."""
     if has_part(job.root, INITIAL, 0, 0):
         return
-    rows = join_rows([read_rows(job.root, SUPPORT, *tile) for tile in tiles])
+    rows = join_rows([read_part_rows(job.root, SUPPORT, *tile) for tile in tiles])
     positions = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
     # By number first: which subsample comes when depends on the workers.
     by_number = np.argsort(rows.numbers)
@@ -54,7 +54,7 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
 @undisturbed
 def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> Float64:
     """Return the distance of some support rows to their k-th nearest among all of them."""
-    rows = read_rows(job.root, INITIAL, 0, 0)
+    rows = read_part_rows(job.root, INITIAL, 0, 0)
     with one_blas_thread():
         leaf, region, _ = one_leaf(rows.X, rows.numbers)
         # A row is at distance 0 of itself: the one after its k nearest is the k-th other.
@@ -152,7 +152,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
         return
     which = slice(part[0], part[1] + 1)
     reader = own.handle.open()
-    support = read_rows(own.root, INITIAL, 0, 0)
+    support = read_part_rows(own.root, INITIAL, 0, 0)
     radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
     quotas = ball_quotas(radii, own.draws.n_others)[which]
     centers, numbers = support.X[which].astype(np.float64), support.numbers[which]

@@ -10,7 +10,7 @@ from daskls.neighbors.search import find_nearest, home_order
 from daskls.records import Int64, LeafRows
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.store.leaves import LeafReader
-from daskls.store.parts import has_part, read_part, read_rows, write_part
+from daskls.store.parts import has_part, read_part, read_part_rows, write_part
 
 __all__ = ["EnrichJob", "merge_round", "nearest_of", "search_support"]
 
@@ -39,7 +39,7 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
     if has_part(own.root, kind, *part):
         return
     reader = own.handle.open()
-    support = read_rows(own.root, KEPT, job.step, job.step)
+    support = read_part_rows(own.root, KEPT, job.step, job.step)
     with one_blas_thread():
         queries = home_order(support.X, reader.regions)[part[0] : part[1] + 1]
         found = find_nearest(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from daskls.errors import ParameterError
 from daskls.kernels.decision import DECISION_TILE_ROWS
 from daskls.kernels.gram import TILE_COLUMNS
-from daskls.memory import TaskSizes, search_nbytes
+from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.methods.average import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
 from daskls.partition.subsamples import Draws, plan_draws, sampling_sizes
@@ -90,7 +90,7 @@ def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors
     n_trained = extent.n_rows - draws.n_validation
     found, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
     needed, least = (
-        search_nbytes(extent.sizes, queries, k + 1, extent.leaf_rows) for k in (found, 1)
+        neighbor_search_nbytes(extent.sizes, queries, k + 1, extent.leaf_rows) for k in (found, 1)
     )
     what = f"Searching {found} neighbors of {queries} support rows"
     check_usable(what, needed, resources, f"lower n_neighbors below {found}", least)

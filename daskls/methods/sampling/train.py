@@ -17,7 +17,7 @@ from daskls.solvers.hinge.large import fit_large
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles, write_bundle
-from daskls.store.parts import ROW_ARRAYS, has_part, read_part, read_rows, write_part
+from daskls.store.parts import ROW_ARRAYS, has_part, read_part, read_part_rows, write_part
 
 __all__ = [
     "DRAWN",
@@ -124,7 +124,7 @@ def read_drawn(
     for tile in tiles:
         found = read_part(job.root, DRAWN, *tile, ("order", "places"))
         wanted = (found["order"] >= start) & (found["order"] < stop)
-        parts.append(read_rows(job.root, DRAWN, *tile).take(np.flatnonzero(wanted)))
+        parts.append(read_part_rows(job.root, DRAWN, *tile).take(np.flatnonzero(wanted)))
         orders.append(found["order"][wanted])
         positions.append(found["places"][wanted])
     rows = join_rows(parts)

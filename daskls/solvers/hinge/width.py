@@ -123,7 +123,7 @@ class HingeWidth(Width):
 
         Parameters
         ----------
-        at : int. Place of the fold among ``folds``.
+        at : int. Index of the fold among ``folds``.
         costs : float64 array, shape (n,), increasing
         tol : float
         """
