@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,8 +17,11 @@ import naive
 import numpy as np
 import zarr
 from distributed import LocalCluster
+from typer.testing import CliRunner
 
+import daskls
 from daskls import VoronoiSVC
+from daskls.cli import app
 from daskls.estimators import base
 from daskls.methods import average, predict
 from daskls.partition.stored import model_partition
@@ -53,6 +57,32 @@ def start_cluster(n_workers=1, threads=1, limit="1GiB", **options):
         dashboard_address=":0",
         **options,
     )
+
+
+# Processes
+
+
+def python_env(**environment):
+    """Return an environment in which Python finds this package and the tests' helpers."""
+    root = Path(daskls.__file__).parents[1]
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}", **environment}
+
+
+def heed_interrupts():
+    """Let SIGINT end this process: a shell's background jobs, and all they start, ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def run_cli(*args, code=0):
+    """Run a command; an error must be one line on stderr, without a traceback."""
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    if code:
+        assert len(result.stderr.strip().splitlines()) == 1
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.strip().endswith(".")
+        assert "Traceback" not in result.output
+    return result
 
 
 # Models as bits

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
-from support import edit_attributes
+from support import edit_attributes, heed_interrupts, python_env
+from support import run_cli as run
 from typer.testing import CliRunner
 
 import daskls
@@ -27,18 +27,6 @@ from daskls.store.dataset import DatasetWriter
 N_ROWS = 1200
 HERE = ("--workers", "0", "--quiet")
 SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20", "--gamma", "80")
-
-
-def run(*args, code=0):
-    """Run a command; an error must be one line on stderr, without a traceback."""
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    if code:
-        assert len(result.stderr.strip().splitlines()) == 1
-        assert result.stderr.startswith("Error: ")
-        assert result.stderr.strip().endswith(".")
-        assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -317,16 +305,9 @@ def test_class_weight_of_labels_that_hold_an_equals_sign():
 
 
 def daskls_process(*args, **options):
-    root = Path(daskls.__file__).parent.parent
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.Popen(
-        [sys.executable, "-m", "daskls.cli", *map(str, args)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        **options,
-    )
+    command = [sys.executable, "-m", "daskls.cli", *map(str, args)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env=python_env(), **pipes, **options)
 
 
 def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
@@ -334,20 +315,9 @@ def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
         "import sys; from daskls.cli import app; "
         "print([m for m in ('numpy', 'dask', 'zarr', 'sklearn', 'numba') if m in sys.modules])"
     )
-    root = Path(daskls.__file__).parent.parent
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    )
+    command, env = [sys.executable, "-c", code], python_env()
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert done.stdout.strip() == "[]"
-
-
-def heed_interrupts():
-    """Let SIGINT end this process: a shell's background jobs, and all they start, ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.slow

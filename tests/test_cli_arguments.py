@@ -5,20 +5,13 @@ import json
 import numpy as np
 import pytest
 import zarr
-from typer.testing import CliRunner
+from support import run_cli as run
 
 import daskls
-from daskls.cli import app
 from daskls.datasets import write
 
 HERE = ("--workers", "0", "--quiet")
 SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20")
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 What is small for a method says `small.py`, by the names of parameters.
 """
 
-import os
 import pickle
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from small import (
 from small import (
     small_leaves as few_rows_a_leaf,
 )
-from support import checkers, path_of, tiny_blocks
+from support import checkers, path_of, python_env, tiny_blocks
 from writes import KillsAt, RemovesAt, StopError, StopsEverywhere, Writes, read_written
 
 import daskls
@@ -225,12 +224,10 @@ class TestMethod:
         self, name, tmp_path, reference, n_written
     ):
         code = "import sys; from contract_client import run; run(*sys.argv[1:3], int(sys.argv[3]))"
-        root = Path(daskls.__file__).parents[1]
-        env = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}"}
         store = tmp_path / "m"
         done = subprocess.run(
             [sys.executable, "-c", code, name, str(store), "12"],
-            env=env, check=False, capture_output=True, text=True,
+            env=python_env(), check=False, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == -9, done.stderr
         before, again = len(listing(store)), []

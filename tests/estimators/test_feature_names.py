@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 from small import ENTRIES, small
 from support import checkers, small_svc
-from typer.testing import CliRunner
+from support import run_cli as run
 
 import daskls
 from daskls import DataError, FalkNoiseFilter, StoreError
-from daskls.cli import app
 from daskls.datasets import convert
 from daskls.plotting import PartitionDisplay
 from daskls.store.dataset import DatasetWriter
@@ -51,12 +50,6 @@ def named_rows(tmp_path):
         return write_dataset(tmp_path / f"{'-'.join(names)}.zarr", names, rows)
 
     return hold
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.mark.parametrize("kind", ["frame", "arrow", "data set"])

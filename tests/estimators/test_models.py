@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from pathlib import Path
 
 import dask
 import dask.array as da
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 from distributed import Client
 from sklearn.base import clone
-from support import assert_same_model, checkers, model_bits, path_of, small_svc
+from support import assert_same_model, checkers, model_bits, path_of, python_env, small_svc
 
 import daskls
 from daskls import StoreError
@@ -146,12 +145,6 @@ def test_a_pickle_works_in_another_process(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=python_env())
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), model.decision_function(X))
-
-
-def python_env():
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(Path(daskls.__file__).parents[1])}
 
 
 def test_a_pickle_above_the_limit_names_save(monkeypatch, tmp_path):

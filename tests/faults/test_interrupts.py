@@ -5,13 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 import zarr
-from support import checkers, small_svc
+from support import checkers, heed_interrupts, python_env, small_svc
 
 import daskls
 from daskls.store.dataset import DatasetWriter
@@ -28,18 +27,13 @@ def folder(tmp_path_factory):
     return folder
 
 
-def heed_interrupts():
-    """Let SIGINT end this process: a shell's background jobs, and all they start, ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def start(*args):
     return subprocess.Popen(
         [sys.executable, "-m", "daskls.cli", *map(str, args), "-q"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(daskls.__file__).parents[1])},
+        env=python_env(),
         # A session of its own, as a terminal gives: the signal goes to all of its processes.
         start_new_session=True,
         preexec_fn=heed_interrupts,

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import dask.array as da
@@ -14,7 +13,7 @@ from distributed import Client
 from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
-from support import assert_same_model, checkers, small_svc
+from support import assert_same_model, checkers, python_env, small_svc
 
 import daskls
 from daskls import StoreError
@@ -27,7 +26,7 @@ from daskls.store.lock import OWNER
 RUN = """
 import os, sys
 import dask, dask.array as da
-from support import checkers, small_svc
+from support import checkers, python_env, small_svc
 from daskls.run import rows
 from daskls.methods.cells import train
 from daskls.plan import bundles as plan
@@ -50,12 +49,10 @@ with dask.config.set(scheduler="sync"):
 @pytest.fixture
 def fitting(tmp_path):
     """Yield a process that is in the middle of a fit, and its store."""
-    root = Path(daskls.__file__).parents[1]
-    env = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}"}
     store = tmp_path / "m"
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-c", RUN, str(store)]
-    process = subprocess.Popen(command, env=env, text=True, **pipes)
+    process = subprocess.Popen(command, env=python_env(), text=True, **pipes)
     try:
         assert process.stdout.readline() == "bundle\n", process.stderr.read()
         yield process, store

@@ -4,7 +4,7 @@ import fsspec
 import numpy as np
 import pytest
 import zarr
-from support import assert_same_model, checkers, small_svc
+from support import assert_same_model, checkers, run_cli, small_svc
 from typer.testing import CliRunner
 
 import daskls
@@ -28,9 +28,7 @@ def write_group(path, y=Y, zarr_format=3, **attributes):
 
 
 def run(*args):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return run_cli(*args).stdout
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

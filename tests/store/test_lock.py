@@ -8,11 +8,10 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from support import python_env
 
-import daskls
 from daskls import StoreError
 from daskls.store import lock
 from daskls.store.lock import OWNER, check_owner, own_store
@@ -29,10 +28,9 @@ with own_store(Path(sys.argv[1])):
 
 
 def start(code, *args, **options):
-    env = {**os.environ, "PYTHONPATH": str(Path(daskls.__file__).parents[1])}
     command = [sys.executable, "-c", code, *map(str, args)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen(command, env=env, text=True, **pipes, **options)
+    return subprocess.Popen(command, env=python_env(), text=True, **pipes, **options)
 
 
 @contextmanager
