@@ -33,6 +33,18 @@ def rows_of(n, d, n_classes):
     return rng.normal(size=(n, d)).astype("f4"), rng.integers(n_classes, size=n)
 
 
+def fit_until(start, model, X, y):
+    """Fit, but for what comes from the first thing on whose name begins so."""
+
+    def stop(name):
+        if name.startswith(start):
+            raise StopError(name)
+
+    stops = Writes(model.store, stop), dask.config.set(scheduler="sync")
+    with stops[0], stops[1], pytest.raises(StopError):
+        model.fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("k", "batch", "d", "n_classes"),
     [(600, 1, 4, 2), (600, 6, 60, 2), (600, 6, 10, 4), (1500, 1, 4, 2), (1500, 1, 10, 4)],
@@ -41,14 +53,7 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     X, y = rows_of(4000, d, n_classes)
     path = tmp_path / "m"
     model = FalkSVC(k, n_assigned=60, C=1.0, gamma=1.0, tol=1e9, random_state=0, store=path)
-
-    def stop(name):
-        if name.startswith("bundles"):
-            raise StopError(name)
-
-    # Its centers are enough.
-    with Writes(path, stop), dask.config.set(scheduler="sync"), pytest.raises(StopError):
-        model.fit(X, y)
+    fit_until("bundles", model, X, y)
     centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
@@ -90,15 +95,15 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
     monkeypatch.setattr(gather, "gather_bundle", measured)
     monkeypatch.setattr(gather, "finished_bundles", lambda *args: [])
     set_sizes(monkeypatch, {"daskls.run.gather.N_GATHERS": 1000})
-    with dask.config.set(scheduler="sync"):
-        FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
+    fit_until("centers", FalkSVC(100, C=1.0, random_state=0, store=tmp_path / "m"), X, y)
     assert (max(largest) > 2 * SEARCH_REGION_ROWS) == several_cells
 
 
 def test_searching(tmp_path):
     X, y = rows_of(4000, 20, 2)
-    model = FalkSVC(100, C=1.0, tol=1e9, random_state=0, store=tmp_path / "m").fit(X, y)
-    handle = RowsHandle(str(tmp_path / "m"), model._handle.fingerprint, cache_nbytes=0)
+    fit_until("centers", FalkSVC(100, C=1.0, random_state=0, store=tmp_path / "m"), X, y)
+    own = Root.open(tmp_path / "m").attributes["fingerprint"]
+    handle = RowsHandle(str(tmp_path / "m"), own, cache_nbytes=0)
     leaves = handle.open()
     sizes = TaskSizes(20, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     for n, k in ((2000, 50), (300, 1000)):

@@ -85,7 +85,7 @@ def test_drawing_from_balls(n, d, tasks, monkeypatch):
 
 
 def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
-    n = 100_000
+    n = 50_000
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 2)).astype("f4"), rng.integers(2, size=n)
     seen = []
@@ -101,7 +101,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(search, "fit_sample", stop)
     set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="stopped"):
-        small_local(0.0005, n_subsamples=3, radius_scale=300.0, store=tmp_path / "m").fit(X, y)
+        small_local(0.001, n_subsamples=3, radius_scale=300.0, store=tmp_path / "m").fit(X, y)
     # One task drew for all balls.
     ((part, job),) = seen
     root = job.own.root

@@ -77,10 +77,10 @@ def test_an_estimator_fits_saves_and_loads_it(tmp_path):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_its_memory_is_planned(n_classes):
     rng = np.random.default_rng(0)
-    m, d = 700, 5
+    m, d = 400, 5
     X, codes = rng.normal(size=(m, d)), rng.integers(0, n_classes, m)
-    spec = SolverSpec(loss=LOSS, tol=1e9)
+    spec = SolverSpec(loss=LOSS, C=(1.0,), gamma=(1.0,), cv=2)
     projected = cell_nbytes(TaskSizes(d, 4, n_classes, m, spec), m)
     report = CellReport(0, 0, 0, 0, 0.0)
     peak = peak_of(lambda: fit_cell(X, codes, np.ones(m), spec, report, SEED))
-    assert peak <= projected <= 3 * peak
+    assert peak <= projected <= 4 * peak

@@ -184,7 +184,7 @@ def test_one_combination_is_the_same_model():
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_many_classes_are_refined_too(kernel, fit_intercept):
-    X, codes = class_cell(3, m=300)
+    X, codes = class_cell(3, m=150 if kernel == "linear" else 300)
     options = {"kernel": kernel, "coef0": 1.0, "fit_intercept": fit_intercept, "cv": 5}
     if kernel == "poly":
         options["gamma"] = (0.01, 0.03, 0.1, 0.3)
