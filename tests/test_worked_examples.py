@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_layers import circles, import_graph, violations
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -70,7 +71,8 @@ def test_an_example_applies_and_touches_few_files(name, copy):
     assert added
     run("git", "apply", patch, cwd=copy)
     assert all((copy / file).exists() for file in added)
-    run(sys.executable, "-m", "pytest", "-q", "-x", "tests/test_layers.py", cwd=copy)
+    assert violations(copy / "daskls") == []
+    assert circles(import_graph(copy / "daskls")) == circles(import_graph(ROOT / "daskls"))
 
 
 @pytest.mark.slow
@@ -78,5 +80,5 @@ def test_an_example_applies_and_touches_few_files(name, copy):
 def test_an_example_keeps_every_promise(name, copy):
     run("git", "apply", EXAMPLES / f"{name}.patch", cwd=copy)
     _, variant = WORKED[name]
-    command = (sys.executable, "-m", "pytest", "-q", "-x", "tests/contract")
+    command = (sys.executable, "-m", "pytest", "-q", "-x", "tests/test_layers.py", "tests/contract")
     run(*command, cwd=copy, DASKLS_CONTRACT=json.dumps(variant))

@@ -24,10 +24,6 @@ def model():
     return small_svc().fit(*quadrants())
 
 
-def test_no_rows_have_no_labels(model):
-    assert model.predict(da.zeros((0, 2))).compute().shape == (0,)
-
-
 def test_an_empty_block_among_others(model):
     X, _ = quadrants()
     blocks = da.from_array(X, chunks=((0, 150, 0, 250, 0), 2))

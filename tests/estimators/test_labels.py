@@ -33,6 +33,7 @@ TAKEN = {
     "bool": Y.astype(bool),
     "float64": Y.astype(float),
     "float16": Y.astype("f2"),
+    "numbers out of order": two(-1, 10, "i8"),
     "text": two("left", "right", "U5"),
     "text as objects": two("left", "right"),
     "text of NumPy 2": two("left", "right", np.dtypes.StringDType()),
@@ -68,8 +69,10 @@ def hold(kind, y, tmp_path):
 
 @pytest.mark.parametrize("y", TAKEN.values(), ids=TAKEN)
 def test_taken_alike_and_kept(y, tmp_path):
-    expected = small_svc().fit(X, y)
+    expected, codes = small_svc().fit(X, y), small_svc().fit(X, Y)
     assert expected.classes_.tolist() == np.unique(y).tolist()
+    np.testing.assert_array_equal(expected.decision_function(X), codes.decision_function(X))
+    assert expected.predict(X).tolist() == expected.classes_[codes.predict(X)].tolist()
     lazy = small_svc(store=tmp_path / "m").fit(X, hold("dask", y, tmp_path))
     assert_same_model(lazy, expected)
     loaded = daskls.load(tmp_path / "m")

@@ -482,7 +482,7 @@ def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, messa
     X, y = checkers(6000, noise=0.4)
     # A polynomial kernel keeps the kernel values of many queries at once, and needs them all.
     kind = {"radius_scale": 2.0} if make is small_local else {"n_neighbors": 50}
-    kind |= {"kernel": "poly", "degree": 2}
+    kind |= {"kernel": "poly", "degree": 2, "C": 0.1}
     make(0.05, **kind).fit(X, y)
     with task_memory(56 << 20), pytest.raises(MemoryPlanError, match=message):
         make(0.05, **kind).fit(X, y)

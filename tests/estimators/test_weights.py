@@ -86,38 +86,6 @@ def test_balanced_counts_rows_that_count():
     assert_same_model(a, b)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        ["z", "yy", "x"],
-        [10, -1, 3],
-        [2.0, 0.0, 1.0],
-        np.array([7, 200, 9], np.uint8),
-        np.array(["z", "yy", "x"], object),
-        [False, True],
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("lazy", [False, True])
-def test_labels_of_every_kind(labels, lazy, set_block_nbytes):
-    set_block_nbytes(100 * 16)
-    labels = np.asarray(labels)
-    X, codes = checkers(N, n_classes=len(labels))
-    order = np.argsort(labels)
-    reference = small_svc().fit(X, codes)
-    y = labels[order][codes]
-    if lazy:
-        model = small_svc().fit(da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100))
-    else:
-        model = small_svc().fit(X, y)
-    assert model.classes_.dtype == labels.dtype
-    np.testing.assert_array_equal(model.classes_, labels[order])
-    found = model.predict(X)
-    assert found.dtype == labels.dtype
-    np.testing.assert_array_equal(found, labels[order][reference.predict(X)])
-    np.testing.assert_array_equal(model.decision_function(X), reference.decision_function(X))
-
-
 @pytest.mark.parametrize("classes", [["ash", "beech", "cedar"], [-1, 5, 70]])
 def test_classes_of_a_data_set(classes, tmp_path):
     with DatasetWriter(tmp_path / "d", 2, "f8", classes=classes, chunk_rows=90) as writer:

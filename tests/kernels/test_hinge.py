@@ -213,15 +213,6 @@ def test_a_solve_without_a_possible_step_ends():
     assert gap == 0
 
 
-def test_the_same_problem_gives_the_same_bits():
-    X, y = noisy_problem(13)
-    Q = signed_kernel(X, y, gamma=0.5)
-    upper = np.linspace(0.5, 50.0, len(y))
-    first, second = solve(Q, upper, 1e-2), solve(Q, upper, 1e-2)
-    for one, other in zip(first, second, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_fill_gradient():
     rng = np.random.default_rng(14)
     Q = rng.normal(size=(9, 9))

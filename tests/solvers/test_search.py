@@ -5,10 +5,10 @@ import itertools
 import numba
 import numpy as np
 import pytest
-from cells import SEED, binary_cell, class_cell, fit, fit_cell, queries
+from cells import SEED, binary_cell, class_cell, fit, queries
 from small import tiny_tiles
 
-from daskls.records import CellReport, SolverSpec
+from daskls.records import SolverSpec
 from daskls.solvers.doubt import is_beaten
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import assign_folds
@@ -215,14 +215,3 @@ def test_betas_and_coefficients_are_two_layouts_of_one_thing():
     assert coef.shape == (2, 3, len(X))
     for own, expected in zip(coef, betas, strict=True):
         np.testing.assert_array_equal(search.pairs.betas_of(own), expected)
-
-
-@compiled
-def test_the_same_bits_twice():
-    X, y = noisy_cell(4)
-    models = [
-        fit_cell(X, y, np.ones(len(X)), SolverSpec(), CellReport(0, 0, 0, 0, 0.0), SEED)
-        for _ in range(2)
-    ]
-    for name in ("rows", "coef", "center", "class_ptr"):
-        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
