@@ -10,8 +10,8 @@ N = 1200
 
 @pytest.fixture(autouse=True)
 def many_small_tasks():
-    """Keep the twelve blocks of the data, and one bundle a cell."""
-    with tiny_tasks():
+    """Keep the twelve blocks of the data, of 100 rows each, and one bundle a cell."""
+    with tiny_tasks(BLOCK_NBYTES=1600):
         yield
 
 
