@@ -7,10 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "DISTANCE_KERNELS",
     "EPS",
     "F4",
     "F8",
     "LARGEST",
+    "LARGEST_FEATURE",
     "MIB",
     "N_GRID",
     "SMALLEST",
@@ -20,6 +22,8 @@ __all__ = [
     "Bytes",
     "CellReport",
     "Codes",
+    "Decision",
+    "FeatureScale",
     "Float32",
     "Float64",
     "Floats",
@@ -36,6 +40,7 @@ __all__ = [
     "Reals",
     "Regions",
     "RowNumbers",
+    "ScalingSpec",
     "SolverSpec",
     "Table",
     "Targets",
@@ -68,7 +73,11 @@ Table = npt.NDArray[np.void]
 Labels = npt.NDArray[Any]
 # What is moved without a look inside, to and from files and stores: metadata say the dtype.
 AnyArray = npt.NDArray[Any]
-KernelName = Literal["rbf", "linear", "poly"]
+KernelName = Literal["rbf", "exponential", "linear", "poly"]
+# Kernels of distances: their values on the diagonal are 1, and they have a width.
+DISTANCE_KERNELS: tuple[KernelName, ...] = ("rbf", "exponential")
+# How the functions of a model speak for classes: one a pair of them, or one a class.
+Decision = Literal["ovo", "ovr"]
 
 # Values a parameter of a method's own grid.
 N_GRID = 10
@@ -79,11 +88,16 @@ F4, F8 = 4, 8
 MIB = 1 << 20
 # Between 1 and the next larger float64.
 EPS = float(np.finfo(np.float64).eps)
+# Of a feature: squared distances of larger values would overflow float32.
+LARGEST_FEATURE = 1e18
 
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel function; ``gamma`` multiplies the squared distance or the inner product."""
+    """A kernel function; ``gamma`` multiplies the squared distance or the inner product.
+
+    "exponential" is a function of the distance: ``exp(-gamma |x - z|)``.
+    """
 
     name: KernelName = "rbf"
     gamma: float = 1.0
@@ -98,7 +112,8 @@ class SolverSpec:
     ``C`` and ``gamma`` are candidate values, or None for the method's own grid. ``search`` says
     whether all combinations are trained, or from coarse to fine. ``clipped_gap`` says which
     duality gap ``tol`` is for: that of decision values clipped to [-1, 1], or the plain one.
-    ``loss`` names the local solver in `daskls.solvers.registry`.
+    ``loss`` names the local solver in `daskls.solvers.registry`. ``width``, in units of a cell's
+    median distance, gives each cell a gamma of its own where it was chosen for all.
     """
 
     kernel: KernelName = "rbf"
@@ -113,6 +128,7 @@ class SolverSpec:
     fit_intercept: bool = False
     clipped_gap: bool = True
     loss: str = "hinge"
+    width: float | None = None
 
     @property
     def n_costs(self) -> int:
@@ -124,7 +140,25 @@ class SolverSpec:
         """The number of candidate values of gamma."""
         if self.gamma is not None:
             return len(self.gamma)
-        return N_GRID if self.kernel == "rbf" else 1
+        return N_GRID if self.kernel in DISTANCE_KERNELS else 1
+
+
+@dataclass(frozen=True)
+class ScalingSpec:
+    """What is to be decided from the data, for all cells, before space is cut.
+
+    Attributes
+    ----------
+    feature_scale : "spread", "learned", a factor a feature, or None for rows as they are
+    kernels : tuple of str. What kernels of one width and ridge are chosen from, for all cells; none
+        where cells choose their own.
+    by_chance : bool. Whether the method's cells are drawn from all of space: then so are those that
+        kernel, width and ridge are chosen on.
+    """
+
+    feature_scale: Literal["spread", "learned"] | tuple[float, ...] | None = None
+    kernels: tuple[KernelName, ...] = ()
+    by_chance: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,6 +219,27 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
+class FeatureScale:
+    """What a model makes of rows at its door: the same in training and in answers.
+
+    Behind the door rows have only the features whose factor is not 0, in float32.
+
+    Attributes
+    ----------
+    center : float64 array, shape (d,). Subtracted from every row.
+    factors : float64 array, shape (d,), >= 0, not all 0. What each feature is then multiplied by.
+    """
+
+    center: Float64
+    factors: Float64
+
+    @property
+    def columns(self) -> Int64:
+        """The features that pass the door, increasing."""
+        return np.flatnonzero(self.factors)
+
+
+@dataclass(frozen=True, eq=False)
 class LocalModel:
     """The trained model of one cell, in the layout of the model store.
 
@@ -201,6 +256,9 @@ class LocalModel:
         (k (k - 1) / 2,), one a pair of classes.
     kernel : KernelSpec
     report : CellReport
+    decision : "ovo": rows have a class, and a function is of a pair of classes; "ovr": a function
+        is of a class against all others, or of the second class where there are two, and takes part
+        in all rows, which ``class_ptr`` gives to the first class.
     """
 
     frame: Frame
@@ -211,6 +269,7 @@ class LocalModel:
     intercepts: Float64
     kernel: KernelSpec
     report: CellReport
+    decision: Decision = "ovo"
 
     @property
     def center(self) -> Float64:

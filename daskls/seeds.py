@@ -140,6 +140,14 @@ LANDMARKS = Stream(
 # Which fold each row of the data belongs to.
 ROW_FOLDS = KeyStream(1 << 48, users=("run.gather",))
 
+# ---- the scale of features ----
+
+# Which parts of space are looked at, and which of their cells; region 0 stands for all of them.
+REGIONS = Stream((0, 0, 9), users=("scaling.regions",))
+REGION_CELLS = Stream(("region", "draw", 10), users=("scaling.trial",))
+# Which of their rows judge; and which are left out of a region that has too many.
+HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions",))
+
 # ---- samples ----
 
 # Which rows are in which subsample, and which validate: equal to the order that rows are dealt to

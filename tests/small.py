@@ -39,10 +39,13 @@ OWN = {
 WAYS = {
     "VoronoiSVC": [
         {"n_partitions": 3},
+        {"feature_scale": "learned"},
         {"C": None, "gamma": None, "search": "full", "fit_intercept": True},
     ],
     "RandomChunkSVC": [{"fit_intercept": True}],
+    "KNNSVC": [{"feature_scale": "spread"}],
     "FalkSVC": [
+        {"feature_scale": [2.0, 0.5]},
         {"selection": "local", "C": [1, 10], "gamma": None},
         {"selection": "grid", "C": [1, 10]},
         {"kernel": "poly", "gamma": 1.0, "assign": "center"},
@@ -83,6 +86,7 @@ def bits_of(model, offset=0.0):
     """Return all that users see of a fitted model, name by name; not the seconds."""
     found = {"scores": _bytes(model.decision_function(queries(model.n_features_in_) + offset))}
     public = (name for name in dir(model) if name.endswith("_") and name[0] != "_")
+    public = (name for name in public if hasattr(model, name))
     for name in sorted(set(public) - {"stage_s_"}):
         value = getattr(model, name)
         fields = getattr(getattr(value, "dtype", None), "names", None)

@@ -13,6 +13,7 @@ from daskls.cli.inputs import (
     open_data,
     parse_class_weight,
     parse_counts,
+    parse_scale,
     parse_values,
 )
 from daskls.cli.methods import ESTIMATORS, MethodName, build_estimator
@@ -156,6 +157,13 @@ def fit(
         float | None,
         typer.Option(help="Radius of the balls; searched from 0.1 upward if left out."),
     ] = None,
+    feature_scale: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCALE",
+            help="spread, learned, or a factor a feature, joined by commas; else as they are.",
+        ),
+    ] = None,
     class_weight: Annotated[
         str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
     ] = None,
@@ -201,6 +209,7 @@ def fit(
         "sample_fraction": sample_fraction,
         "n_subsamples": n_subsamples,
         "radius_scale": radius_scale,
+        "feature_scale": parse_scale(feature_scale),
         "class_weight": parse_class_weight(class_weight, dataset.classes),
         "random_state": random_state,
     }

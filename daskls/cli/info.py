@@ -127,6 +127,7 @@ def _print_model(path: str) -> None:
         ("classes", _shown(meta["classes"]["values"])),
         ("bytes", format_nbytes(count_nbytes(path))),
     ]
+    pairs += _scale_pairs(reader)
     if not len(report):
         print_pairs(f"Model {path}", [*pairs, ("cells", "none: trained when it is asked")])
         return
@@ -146,6 +147,20 @@ def _print_model(path: str) -> None:
     ]
     print_pairs(f"Model {path}", pairs)
     _print_quantiles(report)
+
+
+def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
+    """Return what was decided about the scale of features, if anything was."""
+    resolved = reader.resolved
+    if not resolved.summary:
+        return []
+    told = [("feature scale", str(resolved.summary["decision"]))]
+    z = resolved.summary.get("z", {})
+    told += [(f"z of {name}", f"{value:.1f}") for name, value in z.items()]
+    if resolved.scale is not None:
+        kept = f"{len(resolved.scale.columns)} of {len(resolved.scale.factors)}"
+        told.append(("features with a part", kept))
+    return told
 
 
 def _print_path(step: str, summary: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "open_data",
     "parse_class_weight",
     "parse_counts",
+    "parse_scale",
     "parse_values",
 ]
 
@@ -93,6 +94,22 @@ def parse_values(name: str, words: Sequence[str] | None) -> float | list[float] 
             f"--{name} {','.join(words)!r} holds something that is no number; write it as 1,10,100"
         ) from error
     return values[0] if len(values) == 1 else values
+
+
+def parse_scale(text: str | None) -> str | list[float] | None:
+    """Return a scale of features: "spread", "learned", or factors joined by commas.
+
+    Examples
+    --------
+    >>> parse_scale("1,0.5")
+    [1.0, 0.5]
+    >>> parse_scale("learned")
+    'learned'
+    """
+    if text is None or text in ("spread", "learned"):
+        return text
+    factors = parse_values("feature-scale", [text])
+    return [factors] if isinstance(factors, float) else factors
 
 
 def parse_counts(name: str, words: Sequence[str] | None) -> int | list[int] | None:

@@ -31,7 +31,7 @@ from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
 from daskls.methods.predict import predict_array, predict_lazily, predict_to_zarr
-from daskls.records import Float64, Labels, SolverSpec
+from daskls.records import Float64, Labels, ScalingSpec, SolverSpec
 from daskls.run.client import current_client
 from daskls.run.compute import compute
 from daskls.run.contract import FitRequest
@@ -82,6 +82,10 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """Return what every local SVM is trained with."""
         raise NotImplementedError
 
+    def _scaling(self) -> ScalingSpec | None:
+        """Return what is decided from the data before space is cut; None where nothing is."""
+        return None
+
     def _sizes(self) -> dict[str, Any]:
         """Return the size of cells and what else of `FitRequest` is the method's own."""
         return {"cell_size": SEARCH_REGION_ROWS}
@@ -111,6 +115,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         check_class_weight(self.class_weight)
         self._method()
         self._solver()
+        self._scaling()
 
     def _adopt(self, handle: ModelHandle) -> Self:
         """Take a finished model as the fitted state."""
@@ -195,6 +200,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             seed=draw_seed(self.random_state),
             class_weight=self.class_weight,
             feature_names=feature_names(X),
+            scaling=self._scaling(),
             **self._sizes(),
         )
 

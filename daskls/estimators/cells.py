@@ -3,27 +3,34 @@
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
-from daskls.estimators.inputs import candidates
-from daskls.records import SolverSpec
+from daskls.estimators.inputs import candidates, check_unused
+from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, scaling_of
+from daskls.records import DISTANCE_KERNELS, KernelName, ScalingSpec, SolverSpec
 from daskls.solvers.registry import SOLVERS
 
 __all__ = ["Candidates", "CellClassifier"]
 
+# Losses whose kernel, width and C are chosen once, for all cells; and what they have no use for.
+GLOBAL = ("squared_error",)
+UNUSED_BY_GLOBAL = ("cv", "search", "refit", "tol")
+
 Candidates = float | Sequence[float] | None
 
 
-class CellClassifier(LocalClassifier):
+class CellClassifier(ScalesFeatures, LocalClassifier):
     """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "loss": [StrOptions(set(SOLVERS))],
-        "kernel": [StrOptions({"rbf", "linear", "poly"})],
+        "kernel": [StrOptions({"rbf", "exponential", "linear", "poly", "auto"})],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -33,6 +40,7 @@ class CellClassifier(LocalClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "search": [StrOptions({"refine", "full", "race"}, deprecated={"race"})],
         "refit": [StrOptions({"folds", "cell"})],
+        "feature_scale": FEATURE_SCALE,
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "store": [str, os.PathLike, None],
         "client": "no_validation",
@@ -40,6 +48,8 @@ class CellClassifier(LocalClassifier):
         "verbose": ["verbose"],
     }
 
+    # Whether cells are drawn from all of space.
+    _by_chance: ClassVar[bool] = False
     # What bounds the rows of a cell.
     _size_param: ClassVar[str]
 
@@ -54,8 +64,37 @@ class CellClassifier(LocalClassifier):
                 stacklevel=3,
             )
 
+    def _scaling(self) -> ScalingSpec | None:
+        """Return what is decided for all cells: a scale; of least squares what is not given."""
+        params = self.get_params(deep=False)
+        kernel = params["kernel"]
+        asked = scaling_of(params["feature_scale"], kernel)
+        if params["loss"] not in GLOBAL:
+            if kernel == "auto":
+                raise ParameterError(
+                    'kernel="auto" is for loss="squared_error", which chooses for all cells at '
+                    f"once; cells of loss={params['loss']!r} choose on their own. Name a kernel."
+                )
+            return asked
+        check_unused(self, UNUSED_BY_GLOBAL, f"loss={params['loss']!r}")
+        spec = self._solver()
+        if kernel in ("linear", "poly"):
+            if spec.C is None or len(spec.C) > 1 or len(spec.gamma or (1,)) > 1:
+                raise ParameterError(
+                    f"loss={params['loss']!r} chooses C for kernels of distances alone; with "
+                    f"kernel={kernel!r} give one C, and one gamma."
+                )
+            return asked
+        given = (spec.C, spec.gamma)
+        if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
+            return asked
+        kernels: tuple[KernelName, ...] = DISTANCE_KERNELS if kernel == "auto" else (kernel,)
+        return replace(asked or ScalingSpec(), kernels=kernels, by_chance=self._by_chance)
+
     def _warn_about_folds(self) -> None:
         """Say how many cells hold fewer rows than folds, if any do."""
+        if self.get_params(deep=False)["loss"] in GLOBAL:
+            return
         report, cv = self.fit_report_, self.get_params()["cv"]
         # A cell of one class, or of equal rows, deals no folds.
         small = (report.n_rows < cv) & (report.n_classes > 1) & (report.radius > 0)
@@ -68,11 +107,12 @@ class CellClassifier(LocalClassifier):
             )
 
     def _sizes(self) -> dict[str, Any]:
-        size = int(self.get_params(deep=False)[self._size_param])
+        params = self.get_params(deep=False)
+        size = int(params[self._size_param])
         return {
             "cell_size": size,
             "sample_remedy": f"raise {self._size_param} above {size}",
-            "n_folds": int(self.get_params(deep=False)["cv"]),
+            "n_folds": None if params["loss"] in GLOBAL else int(params["cv"]),
         }
 
     def _solver(self) -> SolverSpec:
@@ -80,7 +120,8 @@ class CellClassifier(LocalClassifier):
         params = self.get_params(deep=False)
         return SolverSpec(
             loss=params["loss"],
-            kernel=params["kernel"],
+            # Until a kernel is chosen, it is as large as any.
+            kernel="rbf" if params["kernel"] == "auto" else params["kernel"],
             C=candidates("C", params["C"]),
             gamma=candidates("gamma", params["gamma"]),
             degree=int(params["degree"]),

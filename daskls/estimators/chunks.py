@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier
 from daskls.estimators.docs import share_docs
+from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.cells.method import Chunked
 
 __all__ = ["RandomChunkSVC"]
@@ -29,11 +30,12 @@ class RandomChunkSVC(CellClassifier):
         Rows of a chunk at the most; chunks differ by one row. Training costs about rows x
         chunk_size.
     {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
-    {search, refit, class_weight, store, client, random_state, verbose}
+    {search, refit, feature_scale, class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
+    {feature_scale_}
     n_cells_ : int. Chunks.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a chunk: as of `VoronoiSVC`.
@@ -60,6 +62,7 @@ class RandomChunkSVC(CellClassifier):
     """
 
     _size_param = "chunk_size"
+    _by_chance = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "chunk_size": [Interval(Integral, 2, None, closed="left")],
@@ -70,7 +73,7 @@ class RandomChunkSVC(CellClassifier):
         chunk_size: int = 2000,
         *,
         loss: str = "hinge",
-        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        kernel: Literal["rbf", "exponential", "linear", "poly", "auto"] = "rbf",
         C: Candidates = None,
         gamma: Candidates = None,
         degree: int = 3,
@@ -80,6 +83,7 @@ class RandomChunkSVC(CellClassifier):
         tol: float = 1e-3,
         search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
+        feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
@@ -98,6 +102,7 @@ class RandomChunkSVC(CellClassifier):
         self.tol = tol
         self.search = search
         self.refit = refit
+        self.feature_scale = feature_scale
         self.class_weight = class_weight
         self.store = store
         self.client = client

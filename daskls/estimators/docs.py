@@ -16,22 +16,29 @@ NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
 SHARED = {
     # One SVM a cell, cross-validated.
     "loss": """
-loss : str, default "hinge"
-    The loss of the local solvers; so far "hinge" alone.""",
+loss : "hinge" or "squared_error", default "hinge"
+    Of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
+    "squared_error": least squares of targets of +-1, one class against the rest, one linear system
+    a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen once for
+    all, by leave-one-out squared errors of some <cell>s; cv, search, refit and tol have no effect
+    and are refused. ``decision_function`` is then the value of each class, or of the second of
+    two.""",
     "cell_kernel": """
-kernel : "rbf", "linear" or "poly", default "rbf"
-    ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``; for the last two, x
-    and z are taken relative to the mean of the <cell>'s rows.""",
+kernel : "rbf", "exponential", "linear", "poly" or "auto", default "rbf"
+    ``exp(-gamma |x - z|^2)``, ``exp(-gamma |x - z|)``, ``x . z``, ``(gamma x . z + coef0)^degree``;
+    for the last two, x and z are taken relative to the mean of the <cell>'s rows. "auto", with
+    loss="squared_error": the better one of the first two.""",
     "cell_C": """
 C : float, sequence of float, or None
     Box bound of a row of weight 1; used unchanged. None: the paper's 10 values, from
     50 / m to 500 with m the rows in a <cell>'s training folds (its lambda from 0.01 to
-    0.001 / m, C = 1 / (2 lambda m)).""",
+    0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 1.""",
     "cell_gamma": """
 gamma : float, sequence of float, or None
     Factor of the squared distance (or the inner product); used unchanged. None: for "rbf" the
     paper's 10 widths from 5 r to 0.2 r m^(-1/d), gamma = 1 / width^2, r the largest distance
-    of a <cell>'s rows to their mean; for the other kernels 1.""",
+    of a <cell>'s rows to their mean (gamma = 1 / width for "exponential"); for the other kernels 1.
+    With loss="squared_error": of widths from 1/8 to 8 times a <cell>'s median distance.""",
     "cell_cv": """
 cv : int, >= 2, default 5
     Stratified folds in each <cell>; a <cell> of fewer rows is dealt as many as it has rows.""",
@@ -70,7 +77,22 @@ coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.""",
 tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.""",
     "k_tol": """
 tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.""",
+    # Kernels of distances.
+    "feature_scale": """
+feature_scale : None, "spread", "learned" or array (d,), default None
+    Factor of each feature, in every distance: of cells, of neighbors and of kernels. None: rows
+    as they are. "spread": one over the feature's range from the 5th to the 95th percentile (else
+    3.29 standard deviations), so that units do not matter. "learned": X is read once more, for
+    the rows of a few parts of space, on which least squares learns how much decisions move along
+    each feature; rows as they are, their spread and the learned scale are then compared on rows
+    that were held out, and a scale is taken in the place of the one before where its squared
+    errors are lower by 4 standard errors and its error is not higher. An array: these factors,
+    >= 0; 0 leaves a feature out. Refused with kernels of inner products.""",
     # All methods.
+    "feature_scale_": """
+feature_scale_ : float array (n_features_in_,). The factor of each feature; 1 of rows as they are.
+feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent
+    where rows stay as they are.""",
     "class_weight": """
 class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "balanced" uses the
     counts of the whole data.""",

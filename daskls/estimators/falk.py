@@ -17,6 +17,7 @@ from daskls.estimators.neighborhoods import (
     counts,
     svm_spec,
 )
+from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.neighborhoods.method import Falk
 from daskls.records import SolverSpec
 from daskls.store.layout import Root
@@ -72,11 +73,12 @@ class FalkSVC(NeighborhoodClassifier):
         Candidates of the width where gamma is None and there is a selection.
     n_selected : int, >= 1, default 10. Neighborhoods that "local" looks at.
     cv : int, >= 2, default 5. Folds of a selection.
-    {k_tol, class_weight, store, client, random_state, verbose}
+    {k_tol, feature_scale, class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
+    {feature_scale_}
     n_cells_ : int. Centers.
     selected_ : dict or None. What "local" or "grid" chose: n_neighbors, C, gamma, percentile, and
         the error of every candidate as nested lists (k, width from large to small, C).
@@ -138,6 +140,7 @@ class FalkSVC(NeighborhoodClassifier):
         n_selected: int = 10,
         cv: int = 5,
         tol: float = 1e-3,
+        feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
@@ -158,6 +161,7 @@ class FalkSVC(NeighborhoodClassifier):
         self.n_selected = n_selected
         self.cv = cv
         self.tol = tol
+        self.feature_scale = feature_scale
         self.class_weight = class_weight
         self.store = store
         self.client = client

@@ -1,8 +1,9 @@
 """What estimators check and convert before any graph is built."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = [
     "check_labels",
     "check_rows",
     "check_same_kind",
+    "check_unused",
     "check_weights",
     "draw_seed",
     "flat",
@@ -94,6 +96,23 @@ def check_class_weight(class_weight: Any) -> None:
             raise ParameterError(
                 f"class_weight of {label!r} is {value!r}; it must be a number from {SMALLEST:g} to "
                 f"{LARGEST:g}. Leave rows that should not count out, or give them sample_weight 0."
+            )
+
+
+def check_unused(estimator: BaseEstimator, names: Iterable[str], why: str) -> None:
+    """Refuse parameters that have no effect, if they are set to something else than their default.
+
+    Raises
+    ------
+    ParameterError
+    """
+    defaults = signature(type(estimator)).parameters
+    for name in names:
+        value = getattr(estimator, name)
+        if value != defaults[name].default:
+            raise ParameterError(
+                f"{name}={value!r} has no effect with {why}. Leave {name} at its default, "
+                f"{defaults[name].default!r}."
             )
 
 

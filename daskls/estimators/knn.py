@@ -14,6 +14,7 @@ from daskls.estimators.neighborhoods import (
     counts,
     svm_spec,
 )
+from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
 
@@ -54,11 +55,13 @@ class KNNSVC(NeighborhoodClassifier):
     n_neighbors : int, default 100. k; at most all rows there are: then it is the usual SVM.
     {kernel}
         For "poly" rows are near each other in the kernel's feature space.
-    {C, gamma, degree, coef0, k_tol, class_weight, store, client, random_state, verbose}
+    {C, gamma, degree, coef0, k_tol, feature_scale, class_weight, store, client}
+    {random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
+    {feature_scale_}
     n_cells_ : int. 0: nothing is trained beforehand.
     {stage_s_}
 
@@ -94,6 +97,7 @@ class KNNSVC(NeighborhoodClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
+        feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
@@ -107,6 +111,7 @@ class KNNSVC(NeighborhoodClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.tol = tol
+        self.feature_scale = feature_scale
         self.class_weight = class_weight
         self.store = store
         self.client = client
@@ -130,11 +135,12 @@ class KernelKNNClassifier(NeighborhoodClassifier):
     {kernel}
         "rbf" and "linear" order rows as the Euclidean distance does.
     gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
-    {degree, coef0, store, client, random_state, verbose}
+    {degree, coef0, feature_scale, store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
+    {feature_scale_}
     n_cells_ : int. 0: nothing is trained.
     {stage_s_}
 
@@ -165,6 +171,7 @@ class KernelKNNClassifier(NeighborhoodClassifier):
         gamma: float | Sequence[float] | None = None,
         degree: int = 3,
         coef0: float = 0.0,
+        feature_scale: FeatureScaleParam = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -175,6 +182,7 @@ class KernelKNNClassifier(NeighborhoodClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.feature_scale = feature_scale
         self.store = store
         self.client = client
         self.random_state = random_state

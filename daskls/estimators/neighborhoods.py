@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, flat
+from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures
 from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.records import SolverSpec
 
@@ -25,6 +26,7 @@ SVM_CONSTRAINTS: dict[str, Any] = {
     "tol": [Interval(Real, 0, None, closed="neither")],
 }
 COMMON_CONSTRAINTS: dict[str, Any] = {
+    "feature_scale": FEATURE_SCALE,
     "store": [str, os.PathLike, None],
     "client": "no_validation",
     "random_state": ["random_state"],
@@ -48,7 +50,7 @@ def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(np.unique(values).tolist())
 
 
-class NeighborhoodClassifier(LocalClassifier):
+class NeighborhoodClassifier(ScalesFeatures, LocalClassifier):
     """A classifier whose training rows are kept by leaf, so that neighbors can be found."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -21,6 +21,7 @@ from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
 )
+from daskls.estimators.scale import FeatureScaleParam
 from daskls.records import Float64
 from daskls.run.compute import compute
 from daskls.run.rows import open_rows
@@ -198,7 +199,7 @@ class FalkNoiseFilter(NoiseFilter):
     Parameters
     ----------
     n_neighbors, n_assigned, selection, kernel, C, gamma, degree, coef0, percentiles, n_selected,
-    cv, tol, store, client, random_state, verbose : as for `FalkSVC`
+    cv, tol, feature_scale, store, client, random_state, verbose : as for `FalkSVC`
 
     Attributes
     ----------
@@ -246,6 +247,7 @@ class FalkNoiseFilter(NoiseFilter):
         n_selected: int = 10,
         cv: int = 5,
         tol: float = 1e-3,
+        feature_scale: FeatureScaleParam = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -263,6 +265,7 @@ class FalkNoiseFilter(NoiseFilter):
         self.n_selected = n_selected
         self.cv = cv
         self.tol = tol
+        self.feature_scale = feature_scale
         self.store = store
         self.client = client
         self.random_state = random_state
@@ -283,7 +286,8 @@ class KNNSVMNoiseFilter(NoiseFilter):
     ----------
     n_neighbors : int, default 100
     threshold : float in [0, 1], default 0.5. Rows of a smaller probability are noise.
-    kernel, C, gamma, degree, coef0, tol, store, client, random_state, verbose : as for `KNNSVC`
+    kernel, C, gamma, degree, coef0, tol, feature_scale, store, client, random_state, verbose : as
+        for `KNNSVC`
 
     Attributes
     ----------
@@ -334,6 +338,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
+        feature_scale: FeatureScaleParam = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -347,6 +352,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         self.degree = degree
         self.coef0 = coef0
         self.tol = tol
+        self.feature_scale = feature_scale
         self.store = store
         self.client = client
         self.random_state = random_state

@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier
 from daskls.estimators.docs import share_docs
+from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.cells.method import Voronoi
 
 __all__ = ["VoronoiSVC"]
@@ -35,11 +36,12 @@ class VoronoiSVC(CellClassifier):
         is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
         The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
         and differ in their folds only.
-    {class_weight, store, client, random_state, verbose}
+    {feature_scale, class_weight, store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
+    {feature_scale_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). Rows, classes, C, gamma, validation error, steps,
@@ -80,7 +82,7 @@ class VoronoiSVC(CellClassifier):
         cell_size: int = 2000,
         *,
         loss: str = "hinge",
-        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        kernel: Literal["rbf", "exponential", "linear", "poly", "auto"] = "rbf",
         C: Candidates = None,
         gamma: Candidates = None,
         degree: int = 3,
@@ -91,6 +93,7 @@ class VoronoiSVC(CellClassifier):
         search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
         n_partitions: int = 1,
+        feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
@@ -110,6 +113,7 @@ class VoronoiSVC(CellClassifier):
         self.search = search
         self.refit = refit
         self.n_partitions = n_partitions
+        self.feature_scale = feature_scale
         self.class_weight = class_weight
         self.store = store
         self.client = client

@@ -1,5 +1,7 @@
 """The decision values of one local model."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from daskls.kernels.answers import (
@@ -33,7 +35,7 @@ DECISION_TILE_ROWS = 48
 
 
 def decide_pairs(model: LocalModel, X: Reals) -> Float64:
-    """Return the decision values of every pair of the classes present.
+    """Return the values of every decision function of a model.
 
     Parameters
     ----------
@@ -42,8 +44,9 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
 
     Returns
     -------
-    decisions : float64 array, shape (m, k (k - 1) / 2), in the order of `votes.pairs_of`;
-        positive speaks for the second class of a pair
+    decisions : float64 array, shape (m, r): of one-vs-one one of each pair of classes, in the order
+        of `votes.pairs_of`, positive for its second class; of one-vs-rest one of each class, or of
+        the second of two
 
     Notes
     -----
@@ -52,16 +55,31 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
     are. A row's result does not depend on the other rows.
     """
     A = framed(X, model.frame)
-    # One value a function of the model, whatever these are: each has an intercept.
-    decisions = np.empty((len(X), len(model.intercepts)))
+    n_functions = len(model.intercepts)
+    if model.decision == "ovr":
+        model = as_pairs(model)
+    n_classes = len(model.class_ptr) - 1
+    decisions = np.empty((len(X), n_classes * (n_classes - 1) // 2))
     if model.kernel.name == "rbf":
         _decide_rbf(model, A, decisions)
     else:
         base = base_block(A, model.rows.astype(np.float64), model.kernel.name)
         K = apply_kernel(base, model.kernel, base)
         pair_decisions(K, model.coef, model.class_ptr, decisions)
+    decisions = decisions[:, :n_functions]
     decisions += model.intercepts
     return decisions
+
+
+def as_pairs(model: LocalModel) -> LocalModel:
+    """Return a model of one function a class as one of pairs: a first class has all rows.
+
+    The first decisions are then those of the pairs of that class with each other one, which have
+    no rows: the functions themselves. All others are 0.
+    """
+    ptr = np.full(len(model.coef) + 2, len(model.rows), np.int64)
+    ptr[0] = 0
+    return replace(model, class_ptr=ptr)
 
 
 def _decide_rbf(model: LocalModel, A: Float64, out: Float64) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.kernels._jit import jit
 from daskls.kernels.exponential import LOWEST_EXPONENT
-from daskls.records import Float32, Float64, KernelSpec
+from daskls.records import DISTANCE_KERNELS, Float32, Float64, KernelSpec
 
 __all__ = [
     "GRAM_TILE_ROWS",
@@ -42,7 +42,8 @@ def base_block(A: Float64, B: Float64, name: str) -> Float64:
     ----------
     A : float64 array, shape (m, d), C-contiguous
     B : float64 array, shape (s, d), C-contiguous
-    name : "rbf" for squared distances, else inner products
+    name : str. Of the kernel: "rbf" is a function of squared distances, "exponential" of distances,
+        the others of inner products.
 
     Returns
     -------
@@ -55,12 +56,12 @@ def base_block(A: Float64, B: Float64, name: str) -> Float64:
     base = np.empty((len(A), len(B)))
     for rows, products in product_tiles(A, B):
         base[rows] = products[: rows.stop - rows.start]
-    if name == "rbf":
+    if name in DISTANCE_KERNELS:
         base *= -2.0
         base += squared_norms(A)[:, None]
         base += squared_norms(B)
         np.maximum(base, 0.0, out=base)
-    return base
+    return np.sqrt(base, out=base) if name == "exponential" else base
 
 
 def product_tiles(
@@ -106,7 +107,7 @@ def squared_norms(A: Float64) -> Float64:
 
 
 def base_matrix(A: Float64, name: str) -> Float32:
-    """Return `base_block` of A with itself as float32: symmetric, and 0 on the diagonal for "rbf".
+    """Return `base_block` of A with itself as float32: symmetric; of distances the diagonal is 0.
 
     Parameters
     ----------
@@ -120,14 +121,14 @@ def base_matrix(A: Float64, name: str) -> Float32:
     """
     m = A.shape[0]
     norms = squared_norms(A)
-    factor = -2.0 if name == "rbf" else 1.0
-    if name != "rbf":
+    factor = -2.0 if name in DISTANCE_KERNELS else 1.0
+    if factor > 0.0:
         norms[:] = 0.0
     base = np.empty((m, m), dtype=np.float32)
     for start in range(0, m, GRAM_TILE_ROWS):
         stop = min(start + GRAM_TILE_ROWS, m)
         _write_panel(A[start:stop] @ A[start:].T, norms, factor, start, base)
-    return base
+    return np.sqrt(base, out=base) if name == "exponential" else base
 
 
 @jit
@@ -159,7 +160,7 @@ def _write_panel(product, norms, factor, start, out):
 
 def apply_kernel(base: Out, kernel: KernelSpec, out: Out) -> Out:
     """Write the kernel's values into ``out`` (shape and kind of ``base``) and return it."""
-    if kernel.name == "rbf":
+    if kernel.name in DISTANCE_KERNELS:
         np.multiply(base, base.dtype.type(-kernel.gamma), out=out)
         np.maximum(out, base.dtype.type(LOWEST_EXPONENT), out=out)
         return np.exp(out, out=out)

@@ -12,6 +12,7 @@ __all__ = [
     "pair_decisions",
     "pair_row",
     "pairs_of",
+    "rest_scores",
     "spread_pairs",
     "vote_scores",
     "winners_of",
@@ -132,6 +133,35 @@ def spread_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> F
     both = np.flatnonzero(present[pairs].all(axis=1))
     spread[:, both] = np.clip(decisions, -1.0, 1.0)
     return spread
+
+
+def rest_scores(values: Float64 | None, classes: Codes, n_classes: int) -> Float64:
+    """Return the values of one-vs-rest functions as scores of all classes.
+
+    Parameters
+    ----------
+    values : float64 array, shape (m, r), of the k classes present: r = k, or 1 of two; or None for
+        a cell of one class, which answers the same everywhere
+    classes : int array, shape (k,). The codes of those present, increasing.
+    n_classes : int
+
+    Returns
+    -------
+    scores : float64 array, shape (m,) for two classes, (m, n_classes) for more; (1, ...) without
+        values. A class that is absent has -1, and those present more.
+    """
+    if n_classes == 2:
+        return np.array([2.0 * classes[0] - 1]) if values is None else values[:, 0]
+    scores = np.full((1 if values is None else len(values), n_classes), ABSENT_SCORE)
+    if values is None:
+        scores[:, classes] = 1.0
+        return scores
+    if len(classes) == 2:
+        values = np.hstack([-values, values])
+    if len(classes) < n_classes:
+        values = np.maximum(values, np.nextafter(ABSENT_SCORE, 0.0))
+    scores[:, classes] = values
+    return scores
 
 
 def class_scores(scores: Float64, classes: Codes, n_classes: int) -> Float64:

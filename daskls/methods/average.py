@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskls.kernels.decision import decide_pairs
-from daskls.kernels.votes import pairs_of, spread_pairs, vote_scores
+from daskls.kernels.votes import pairs_of, rest_scores, spread_pairs, vote_scores
 from daskls.methods.scores import empty_scores, model_scores
 from daskls.records import Float64, Ints, LocalModel, Reals
+from daskls.solvers.registry import decision_of
 from daskls.store.reader import ModelReader
 
 __all__ = [
@@ -45,10 +46,11 @@ def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
         for model, rows in _slabs(reader, views[0]):
             scores[rows] = model_scores(model, X[rows], n_classes)
         return scores
-    for tile in _tiles(views[0], n_classes):
+    n_functions = _n_functions(reader)
+    for tile in _tiles(views[0], n_functions):
         own = [cells[tile] for cells in views]
-        mean = _mean_decisions(reader, X[tile], own, n_classes)
-        scores[tile] = _mean_scores(mean, n_classes)
+        mean = _mean_decisions(reader, X[tile], own, n_functions)
+        scores[tile] = _mean_scores(reader, mean)
     return scores
 
 
@@ -57,23 +59,42 @@ def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
     n_classes = reader.n_classes
     scores = empty_scores(len(X), n_classes)
     cells = np.arange(reader.n_cells)
-    for tile in _tiles(np.zeros(len(X), np.int64), n_classes):
+    n_functions = _n_functions(reader)
+    for tile in _tiles(np.zeros(len(X), np.int64), n_functions):
         rows = X[tile]
-        total = np.zeros((len(rows), len(pairs_of(n_classes))))
+        total = np.zeros((len(rows), n_functions))
         # In the order of cells: a sum's bits depend on its order.
         for model in reader.read_cells(cells):
             for start in range(0, len(rows), SLAB_ROWS):
                 slab = slice(start, start + SLAB_ROWS)
-                decisions = decide_pairs(model, rows[slab]) if len(model.classes) > 1 else None
-                total[slab] += spread_pairs(decisions, model.classes, n_classes)
-        scores[tile] = _mean_scores(total / len(cells), n_classes)
+                total[slab] += _clipped(model, rows[slab], n_classes)
+        scores[tile] = _mean_scores(reader, total / len(cells))
     return scores
 
 
-def _mean_scores(mean: Float64, n_classes: int) -> Float64:
-    """Return the scores of mean decision values, one column a pair of classes."""
-    scores: Float64 = mean[:, 0] if n_classes == 2 else vote_scores(mean, n_classes)
-    return scores
+def _n_functions(reader: ModelReader) -> int:
+    """Return how many functions are averaged: one a pair of classes, or one a class."""
+    n_classes = reader.n_classes
+    if decision_of(reader.spec.loss) == "ovo":
+        return len(pairs_of(n_classes))
+    return n_classes if n_classes > 2 else 1
+
+
+def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
+    """Return the scores of mean values, one column a function."""
+    if mean.shape[1] == 1:
+        return mean[:, 0]
+    is_voted = decision_of(reader.spec.loss) == "ovo"
+    return vote_scores(mean, reader.n_classes) if is_voted else mean
+
+
+def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
+    """Return a model's values in [-1, 1], one column a function of the whole model."""
+    values = decide_pairs(model, X) if len(model.classes) > 1 else None
+    if model.decision == "ovo":
+        return spread_pairs(values, model.classes, n_classes)
+    scores = rest_scores(values, model.classes, n_classes)
+    return np.clip(scores, -1.0, 1.0).reshape(len(scores), -1)
 
 
 def _slabs(reader: ModelReader, cells: Ints) -> Iterator[tuple[LocalModel, Ints]]:
@@ -94,12 +115,12 @@ def slab_rows(n_support: int) -> int:
     return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
 
 
-def _tiles(cells: Ints, n_classes: int) -> Iterator[slice | Ints]:
-    """Yield rows in parts whose decisions of all pairs of classes fit `SUPER_NBYTES`.
+def _tiles(cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
+    """Yield rows in parts whose values of all functions fit `SUPER_NBYTES`.
 
     Rows of neighboring cells stay together, so that few cells are read more than once.
     """
-    n_rows = max(SUPER_NBYTES // (8 * len(pairs_of(n_classes))), SLAB_ROWS)
+    n_rows = max(SUPER_NBYTES // (8 * n_functions), SLAB_ROWS)
     if len(cells) <= n_rows:
         yield slice(None)
         return
@@ -108,12 +129,12 @@ def _tiles(cells: Ints, n_classes: int) -> Iterator[slice | Ints]:
         yield order[start : start + n_rows]
 
 
-def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_classes: int) -> Float64:
-    """Return the views' mean of clipped decision values, one column a pair of classes."""
-    total = np.zeros((len(X), len(pairs_of(n_classes))))
+def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
+    """Return the views' mean of clipped decision values, one column a function."""
+    n_classes = reader.n_classes
+    total = np.zeros((len(X), n_functions))
     # In the order of views: a sum's bits depend on its order.
     for cells in views:
         for model, rows in _slabs(reader, cells):
-            decisions = decide_pairs(model, X[rows]) if len(model.classes) > 1 else None
-            total[rows] += spread_pairs(decisions, model.classes, n_classes)
+            total[rows] += _clipped(model, X[rows], n_classes)
     return total / len(views)

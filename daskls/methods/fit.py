@@ -9,6 +9,7 @@ from daskls.run.begin import begin_fit
 from daskls.run.contract import FitRequest
 from daskls.run.progress import Progress, StageClock
 from daskls.run.rows import BlockRows
+from daskls.scaling.fit import resolve
 
 __all__ = ["FitResult", "run_fit"]
 
@@ -45,6 +46,7 @@ def run_fit(
     clock = StageClock(on_progress)
     begun = begin_fit(request, rows, store, clock, client)
     if not begun.root.is_complete:
+        begun = resolve(begun, clock, client)
         request.method.fit(begun, clock, client)
     # Also after a fit that was killed between its end and here.
     request.method.clean_up(begun.root)

@@ -33,7 +33,7 @@ def score_rows(reader: ModelReader, X: Reals) -> Float64:
     Positive speaks for the second of two classes; a cell of one class answers +-1.
     """
     with one_blas_thread():
-        return method_of(reader.method).scores(reader, X)
+        return method_of(reader.method).scores(reader, reader.enter(X))
 
 
 def predict_block(

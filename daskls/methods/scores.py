@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from daskls.kernels.votes import class_scores, vote_scores
+from daskls.kernels.decision import decide_pairs
+from daskls.kernels.votes import class_scores, rest_scores, vote_scores
 from daskls.records import Float64, Labels, LocalModel, Reals
 from daskls.solvers.evaluate import cell_scores
 
@@ -12,6 +13,10 @@ __all__ = ["empty_scores", "labels_of", "model_scores"]
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     """Return one cell's scores in the shape of the whole model's."""
     present = len(model.classes)
+    if model.decision == "ovr":
+        values = decide_pairs(model, X) if present > 1 else None
+        scores = rest_scores(values, model.classes, n_classes)
+        return scores if values is not None else np.repeat(scores, len(X), axis=0)
     if n_classes == 2:
         if present == 2:
             return cell_scores(model, X)

@@ -71,6 +71,6 @@ def model_partition(reader: ModelReader) -> Partition:
     check_tiles(where, [(own.first_leaf, own.last_leaf) for own in reader.bundles], None)
     if partition.n_leaves != reader.n_cells:
         raise damaged(where, f"its partition has {partition.n_leaves} cells, not {reader.n_cells}")
-    if isinstance(partition, Space) and len(partition.center) != reader.meta["n_features"]:
+    if isinstance(partition, Space) and len(partition.center) != reader.width:
         raise damaged(where, f"its partition is of {len(partition.center)} features")
     return partition

@@ -6,11 +6,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from daskls.errors import ParameterError
+from daskls.kernels.frame import scaled
 from daskls.methods.base import method_of
 from daskls.partition.tree import Tree, route_rows
 from daskls.partition.voronoi import VoronoiCells
 from daskls.plotting.polygons import cell_polygons, plane_tree, power_polygons
-from daskls.records import Float64, Int32, Reals
+from daskls.records import FeatureScale, Float64, Int32, Reals
 
 __all__ = ["Cut", "find_cut"]
 
@@ -79,6 +80,48 @@ class VoronoiCut:
         return low - pad, high + pad
 
 
+class ScaledCut:
+    """Cells that see rows in a scale of features, drawn in the features' own units."""
+
+    def __init__(self, cut: Cut, scale: FeatureScale) -> None:
+        self.cut, self.scale = cut, scale
+
+    def _behind(self, features: Features) -> tuple[Features, Float64, Float64]:
+        """Return the features' numbers behind the door, their centers and their factors.
+
+        Raises
+        ------
+        ParameterError : one that is left out there
+        """
+        columns, drawn = self.scale.columns.tolist(), list(features)
+        left_out = [feature for feature in drawn if feature not in columns]
+        if left_out:
+            raise ParameterError(
+                f"features={tuple(features)}, but the model leaves feature {left_out[0]} out "
+                f"(feature_scale_ is 0), so that no cell is cut along it. Draw two of {columns}."
+            )
+        own = columns.index(drawn[0]), columns.index(drawn[1])
+        return own, self.scale.center[drawn], self.scale.factors[drawn]
+
+    def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
+        """As of `Cut`."""
+        own, center, factors = self._behind(features)
+        inner = (limits - center[:, None]) * factors[:, None]
+        place = scaled(point[None], self.scale)[0].astype(np.float64)
+        found = self.cut.polygons(own, place, inner)
+        return {cell: corners / factors + center for cell, corners in found.items()}
+
+    def find(self, X: Reals) -> Int32:
+        """As of `Cut`."""
+        return self.cut.find(scaled(X, self.scale))
+
+    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
+        """As of `Cut`."""
+        own, center, factors = self._behind(features)
+        low, high = self.cut.reach(own, report)
+        return low / factors + center, high / factors + center
+
+
 def find_cut(estimator: Any, partition: int) -> Cut:
     """Return how an estimator cuts space.
 
@@ -99,7 +142,8 @@ def find_cut(estimator: Any, partition: int) -> Cut:
             f"The cells of a {reader.meta['estimator']} cut by {space.kind!r} have no outlines to "
             f"draw; those cut by {' or '.join(map(repr, CUTS))} have."
         )
-    return CUTS[space.kind](space, partition)
+    cut, scale = CUTS[space.kind](space, partition), reader.resolved.scale
+    return cut if scale is None else ScaledCut(cut, scale)
 
 
 # How the cells of each kind of partition are drawn.

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.errors import DataError, ParameterError
 from daskls.plotting.lazy import new_axes, whole_numbers
-from daskls.records import Float64, Int64, SolverSpec
+from daskls.records import DISTANCE_KERNELS, Float64, Int64, SolverSpec
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.grid_points import tried_points
 from daskls.store.reader import spec_from_json
@@ -171,7 +171,7 @@ def _gamma_labels(spec: SolverSpec, n_gammas: int) -> list[str]:
     """Return the labels of the candidates of gamma, from the widest kernel on."""
     if spec.gamma is not None:
         return [f"{value:.3g}" for value in sorted(spec.gamma)]
-    if spec.kernel != "rbf":
+    if spec.kernel not in DISTANCE_KERNELS:
         return ["1"]
     return _ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
 
@@ -184,6 +184,6 @@ def _ends(n: int, first: str, last: str) -> list[str]:
 def _axis_names(spec: SolverSpec) -> tuple[str, str]:
     """Return the axes' labels."""
     cost = "C" if spec.C is not None else "C, scaled to each cell's m rows"
-    if spec.gamma is not None or spec.kernel != "rbf":
+    if spec.gamma is not None or spec.kernel not in DISTANCE_KERNELS:
         return cost, "gamma"
     return cost, "kernel width, scaled to each cell's radius r"

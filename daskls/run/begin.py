@@ -118,9 +118,7 @@ def regroup_all(
     exchange = _exchange(begun, partition)
     _check_disk(begun, partition.n_partitions + method.n_copies, exchange)
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
-        leaf_rows = regroup_rows(
-            rows, scan, exchange, begun.class_weight, begun.root, begun.sample.checksum, client
-        )
+        leaf_rows = regroup_rows(begun, exchange, client)
     largest = int(leaf_rows.max())
     found = Extent(begun.sizes, scan.n_kept, largest, rows.block_rows, at="found")
     method.check(found, begun.resources)
@@ -183,7 +181,7 @@ def scale_gamma(begun: Beginning) -> float:
     The sample is all rows up to some 65,000.
     """
     variance = float(begun.sample.X.var(dtype=np.float64))
-    return 1.0 / (begun.rows.n_features * variance) if variance else 1.0
+    return 1.0 / (begun.sizes.n_features * variance) if variance else 1.0
 
 
 def _exchange(begun: Beginning, partition: Partition) -> Exchange:
@@ -194,8 +192,8 @@ def _exchange(begun: Beginning, partition: Partition) -> Exchange:
         str(begun.root.path / f"exchange-{begun.fingerprint[:12]}-{blocks}"),
         rows.n_blocks,
         partition.n_leaves,
-        rows.n_features,
-        rows.X.dtype.str,
+        begun.sizes.n_features,
+        begun.dtype.str,
         partition.n_partitions,
         begun.scan.target.dtype.str,
     )

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources, SamplePlan
-from daskls.records import Float64, SolverSpec
+from daskls.records import FeatureScale, Float64, ScalingSpec, SolverSpec
 from daskls.run.progress import StageClock
 from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan
@@ -67,6 +69,7 @@ class FitRequest:
         share of them.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
+    scaling : ScalingSpec, or None where nothing is decided before space is cut
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
         cross-validated.
     """
@@ -82,12 +85,16 @@ class FitRequest:
     count_cells: Callable[[int], int] | None = None
     sample_remedy: str = ""
     feature_names: list[str] | None = None
+    scaling: ScalingSpec | None = None
     n_folds: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
-    """What stage 1 found and decided."""
+    """What stage 1 found and decided.
+
+    Once ``scale`` is known, sample and sizes are of rows as they pass it.
+    """
 
     request: FitRequest
     rows: BlockRows
@@ -99,6 +106,12 @@ class Beginning:
     seed: int
     class_weight: Float64
     root: Root
+    scale: FeatureScale | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the features that leaves and cells see."""
+        return np.dtype(self.rows.X.dtype if self.scale is None else np.float32)
 
     @property
     def fingerprint(self) -> str:

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import Labels
+from daskls.records import Labels, ScalingSpec
 from daskls.run.contract import FitRequest
 from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan, name_classes
@@ -74,6 +75,7 @@ def open_root(
             "n_partitions": request.n_partitions,
             "class_weight": _json_weight(request.class_weight),
             "seed": seed,
+            **_scaling_to_json(request.scaling),
             **request.method.to_json(),
         },
     }
@@ -87,6 +89,7 @@ def open_root(
             "spec": spec_to_json(request.spec),
             "method": request.method.to_json(),
             "seed": seed,
+            **_scaling_to_json(request.scaling),
             "n_features": rows.n_features,
             "feature_names": request.feature_names,
             "n_rows": scan.n_kept,
@@ -110,6 +113,11 @@ def _kind_to_json(target: Target) -> dict[str, Any]:
     return {} if target.kind == "classes" else {"target": target.kind}
 
 
+def _scaling_to_json(scaling: ScalingSpec | None) -> dict[str, Any]:
+    """Return what is decided before space is cut as JSON values; nothing where nothing is."""
+    return {} if scaling is None else {"scaling": asdict(scaling)}
+
+
 def _labels_to_json(labels: Labels) -> dict[str, Any]:
     """Return class labels and their dtype as JSON values."""
     return {"dtype": labels.dtype.str, "values": labels.tolist()}
@@ -128,8 +136,9 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     # The size of cells follows from their number.
     derived = {"cell_size"} if "n_cells" in new["parameters"] else set()
     for group, entries in new.items():
-        for name, value in entries.items():
-            before = old.get(group, {}).get(name)
+        before_all = old.get(group, {})
+        for name in dict.fromkeys([*entries, *before_all]):
+            before, value = before_all.get(name), entries.get(name)
             if before == value or name in derived:
                 continue
             if isinstance(value, dict) and isinstance(before, dict):

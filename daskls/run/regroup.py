@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DamageError, StoreError
+from daskls.kernels.frame import scaled
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
-from daskls.records import Float64, Int64, Ints, Labels, Reals
+from daskls.records import FeatureScale, Float64, Int64, Ints, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
-from daskls.run.rows import BlockRows
-from daskls.run.scan import TargetScan, block_checksum, take_kept
+from daskls.run.contract import Beginning
+from daskls.run.scan import block_checksum, take_kept
 from daskls.store.caches import kept
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import Root, root_stamp
@@ -58,6 +59,7 @@ def assign_block(
     target: Target,
     class_weight: Float64,
     first_kept: Int64,
+    scale: FeatureScale | None,
     block_info: Any = None,
 ) -> int:
     """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
@@ -71,10 +73,12 @@ def assign_block(
         return done
     X, targets, given = take_kept(X, y, weights, target)
     start = int(first_kept[block])
+    # The data is what was given, whatever a model makes of it.
+    checksum = block_checksum(X, targets, given, start)
+    X = X if scale is None else scaled(X, scale)
     weighed = target.weigh(targets, given, class_weight)
     rows = Rows(X, targets, weighed, start + np.arange(len(X)))
     leaves = _held(load_partition(root, fingerprint).assign(X, rows.numbers))
-    checksum = block_checksum(X, targets, given, start)
     exchange.write_block(block, rows, leaves, checksum)
     return checksum
 
@@ -99,15 +103,7 @@ def _find_block(exchange: Exchange, block: int) -> int | None:
         return None
 
 
-def regroup_rows(
-    rows: BlockRows,
-    scan: TargetScan,
-    exchange: Exchange,
-    class_weight: Float64,
-    root: Root,
-    checksum: int,
-    client: Any = None,
-) -> Int64:
+def regroup_rows(begun: Beginning, exchange: Exchange, client: Any = None) -> Int64:
     """Write the exchange and its manifest; return the rows of each leaf.
 
     Raises
@@ -115,6 +111,7 @@ def regroup_rows(
     StoreError : when X or y gave other values than in stage 1
     """
     exchange.create()
+    rows, scan = begun.rows, begun.scan
     sums = map_rows(
         assign_block,
         rows,
@@ -122,14 +119,15 @@ def regroup_rows(
         rows.y,
         rows.weights,
         client=client,
-        root=str(root.path),
-        fingerprint=root.attributes["fingerprint"],
+        root=str(begun.root.path),
+        fingerprint=begun.fingerprint,
         exchange=exchange,
         target=scan.target,
-        class_weight=class_weight,
+        class_weight=begun.class_weight,
         first_kept=scan.first_kept,
+        scale=begun.scale,
     )
-    if sum(sums) % 2**64 != checksum:
+    if sum(sums) % 2**64 != begun.sample.checksum:
         # Its markers would give the next fit the same wrong rows.
         exchange.delete()
         raise StoreError(

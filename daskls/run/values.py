@@ -5,12 +5,10 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import Reals
+from daskls.records import LARGEST_FEATURE, Reals
 
 __all__ = ["check_unmasked", "first_bad_value", "value_error"]
 
-# Squared distances of larger values would overflow float32.
-LARGEST_FEATURE = 1e18
 CHECKED_ROWS = 4096
 
 

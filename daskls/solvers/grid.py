@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.records import N_GRID, SolverSpec
+from daskls.records import DISTANCE_KERNELS, N_GRID, SolverSpec
 
 __all__ = ["Grid", "n_training_rows", "resolve_grid"]
 
@@ -75,10 +75,10 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
         scale = m / n_rows
     if spec.gamma is not None:
         gammas = tuple(sorted(spec.gamma))
-    elif spec.kernel == "rbf":
+    elif spec.kernel in DISTANCE_KERNELS:
         narrowest = NARROWEST * radius * m ** (-1.0 / n_features)
         widths = np.geomspace(WIDEST * radius, narrowest, N_GRID)
-        gammas = tuple((widths**-2.0).tolist())
+        gammas = tuple((widths ** (-2.0 if spec.kernel == "rbf" else -1.0)).tolist())
     else:
         gammas = (1.0,)
     return Grid(gammas, costs, scale)

@@ -7,15 +7,24 @@ predicts loads no solver.
 from functools import cache
 
 from daskls.errors import ParameterError
+from daskls.records import Decision
 from daskls.registry import load_object
 from daskls.solvers.base import LocalSolver
 
-__all__ = ["SOLVERS", "find_solver"]
+__all__ = ["ONE_VS_REST", "SOLVERS", "decision_of", "find_solver"]
 
 # `SolverSpec.loss`, and the `LocalSolver` of it as ``module:class`` below the package.
 SOLVERS = {
     "hinge": "solvers.hinge.solver:HingeSolver",
+    "squared_error": "solvers.squares.solver:SquaresSolver",
 }
+# Losses whose functions are of one class against all others; of the others, of pairs of classes.
+ONE_VS_REST = ("squared_error",)
+
+
+def decision_of(loss: str) -> Decision:
+    """Return how the functions of a loss's models speak for classes."""
+    return "ovr" if loss in ONE_VS_REST else "ovo"
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy as np
 from daskls.kernels.frame import framed
 from daskls.kernels.gram import GRAM_TILE_ROWS, base_matrix, squared_norms
 from daskls.records import (
+    DISTANCE_KERNELS,
     F4,
     F8,
     CellReport,
@@ -95,7 +96,7 @@ class LocalRows:
         Near the radius, so that float32 neither overflows nor underflows; a power of two, so that
         it rounds nothing.
         """
-        far = self.spec.kernel == "rbf" and self.radius > 0.0
+        far = self.spec.kernel in DISTANCE_KERNELS and self.radius > 0.0
         return 2.0 ** round(math.log2(self.radius)) if far else 1.0
 
     def data(self, folds: Int64) -> tuple[Int64, CellData]:
@@ -117,7 +118,12 @@ class LocalRows:
 
     def in_units(self, grid: Grid) -> Grid:
         """Return the grid for rows measured in ``unit``."""
-        return replace(grid, gammas=tuple(gamma * self.unit**2 for gamma in grid.gammas))
+        return replace(grid, gammas=tuple(gamma * self._gamma_unit for gamma in grid.gammas))
+
+    @property
+    def _gamma_unit(self) -> float:
+        """What the gamma of rows in units is larger by."""
+        return self.unit if self.spec.kernel == "exponential" else self.unit**2
 
     def constant(self, report: CellReport) -> LocalModel:
         """Return the model that answers everywhere the class of the largest weight."""
@@ -158,7 +164,7 @@ class LocalRows:
         by_class = np.argsort(cell.codes, kind="stable")
         coef, codes = choice.coef[:, by_class], cell.codes[by_class]
         support = np.flatnonzero(np.any(coef != 0, axis=0))
-        kernel = replace(choice.kernel, gamma=choice.kernel.gamma / self.unit**2)
+        kernel = replace(choice.kernel, gamma=choice.kernel.gamma / self._gamma_unit)
         report = replace(
             report,
             C=choice.C,

@@ -8,7 +8,7 @@ import numpy as np
 from daskls.kernels.exponential import exp_terms
 from daskls.kernels.gram import apply_kernel
 from daskls.kernels.products import write_rbf
-from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
+from daskls.records import DISTANCE_KERNELS, F4, Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of
 from daskls.solvers.pairs import ClassPairs
@@ -101,7 +101,7 @@ class Width(ABC):
 
 def write_kernel(base: Float32, kernel: KernelSpec, out: Float32) -> None:
     """Write a cell's kernel matrix: by the compiled exponential where there is one."""
-    if kernel.name != "rbf":
+    if kernel.name not in DISTANCE_KERNELS:
         apply_kernel(base, kernel, out)
         return
     none = np.empty((0, len(out)), np.float32)

@@ -4,7 +4,7 @@ A checksum says that a file is what was written. These say that it is what a rea
 whoever wrote it.
 """
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,12 @@ __all__ = [
     "check_root",
     "check_tiles",
     "spec_from_json",
+    "spec_to_json",
 ]
 
-KERNELS = ("rbf", "linear", "poly")
+KERNELS = ("rbf", "exponential", "linear", "poly")
+# Fields of a spec that are younger than stores without them, and what those stores meant.
+UNSAID = (("loss", "hinge"), ("width", None))
 # Labels are held by every process that answers; a dtype may claim far more than they have text.
 MAX_LABELS_NBYTES = 64 << 20
 
@@ -59,6 +62,15 @@ def _expect(is_so: bool, what: str) -> None:
         raise ValueError(f"{what} is not what it must be")
 
 
+def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
+    """Return the spec as JSON values.
+
+    Without what came later where it has its default: stores that do not know it keep their names.
+    """
+    values = asdict(spec)
+    return {key: value for key, value in values.items() if (key, value) not in UNSAID}
+
+
 def spec_from_json(values: dict[str, Any]) -> SolverSpec:
     """Return the spec that `spec_to_json` took apart.
 
@@ -70,6 +82,7 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
     spec = SolverSpec(**{**values, **lists})
     _expect(spec.kernel in KERNELS, "kernel")
     _expect(type(spec.loss) is str, "loss")
+    _expect(spec.width is None or (type(spec.width) is float and spec.width > 0), "width")
     _expect(type(spec.degree) is int and spec.degree >= 0, "degree")
     for name in ("C", "gamma"):
         given = getattr(spec, name)

@@ -73,6 +73,7 @@ SAMPLING, STATES = "methods/sampling", "joint/*/*.states"
 CONTENTS: tuple[StoredItem, ...] = (
     StoredItem("", "zarr.json", "JSON", "", "run/identity.py; `complete` by the last task"),
     *_of("partition", "run/begin.py", NEVER, *TREES, *POINTS),
+    *_of("scale", "scaling/fit.py", NEVER, ("center", "float64", "d"), ("factors", "float64", "d")),
     *_of("index", "store/reader.py, last", NEVER, ("bundles", "int64", "bundles, 2")),
     *_of("index", "store/reader.py, last", NEVER, ("first_cell", "int64", "bundles + 1")),
     *_of("index", "methods/cells", NEVER, *TREES),

@@ -47,10 +47,10 @@ __all__ = [
 MODEL_FORMAT, READABLE = 3, (2, 3)
 MODEL_KIND = "model"
 # Groups that keep what the root says: a damaged root is written anew from it.
-HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition"), "root"
+HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition", "scale"), "root"
 # What only an unfinished fit needs, relative to the store.
 LEFTOVERS = (
-    *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", "joint"),
+    *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", "joint", "regions"),
     # Attempts of tasks that were killed: see `store/folder.py`.
     ".*." + "[0-9a-f]" * 32,
 )

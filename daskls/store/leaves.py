@@ -22,6 +22,7 @@ from daskls.store.groups import Group, open_group, write_group
 from daskls.store.guard import damaged
 from daskls.store.layout import Root, root_stamp
 from daskls.store.models import bundle_key, finished_bundles
+from daskls.store.scale import width_of
 
 __all__ = [
     "CACHE_NBYTES",
@@ -130,7 +131,7 @@ class LeafReader:
         index = root.find_group(INDEX)
         if index is None:
             raise damaged(root.store.where(INDEX), "the model lacks its training rows")
-        where, width = index.where(), 3 * root.n_features + 2
+        where, width = index.where(), 3 * width_of(root) + 2
         leaf_rows = index.read("leaf_rows", shape=(None,), kind="i")
         n_leaves = len(leaf_rows)
         n_regions = index.read("n_cells", shape=(n_leaves,), kind="i")

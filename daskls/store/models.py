@@ -13,6 +13,7 @@ from daskls.records import (
     AnyArray,
     BundleReport,
     CellReport,
+    Decision,
     Float32,
     Float64,
     Frame,
@@ -27,7 +28,7 @@ from daskls.store.artifacts import Location, open_store
 from daskls.store.asked import READ_NBYTES, adjacent_runs
 from daskls.store.checks import check_codes, check_counts
 from daskls.store.groups import Group, open_group, write_group
-from daskls.store.guard import damaged
+from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import report_from_json, report_to_json
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
@@ -156,7 +157,10 @@ def write_bundle(
         "n_kept": np.array([len(m.classes) for m in models]),
         **extra,
     }
-    attributes = {"report": report_to_json(report)}
+    attributes: dict[str, Any] = {"report": report_to_json(report)}
+    if models[0].decision != "ovo":
+        # Bundles of pairs say nothing: they are older than the others.
+        attributes["decision"] = models[0].decision
     write_group(root, bundle_key(first_leaf, last_leaf), arrays, attributes, loose=LARGE)
     return BundleReport(
         first_leaf,
@@ -166,6 +170,15 @@ def write_bundle(
         n_support=sum(m.report.n_support for m in models),
         seconds=sum(m.report.seconds for m in models),
     )
+
+
+def _layout(n_kept: Int64, decision: Decision) -> tuple[Int64, Int64]:
+    """Return how many functions cells of so many classes have, and how many rows of ``coef``."""
+    if decision == "ovo":
+        return n_kept * (n_kept - 1) // 2, n_kept - 1
+    # One of two classes, none of one.
+    functions = np.where(n_kept > 2, n_kept, n_kept - 1)
+    return functions, functions
 
 
 def _scale_arrays(frames: Sequence[Frame]) -> dict[str, AnyArray]:
@@ -228,7 +241,8 @@ class BundleModels:
         # Bounded first: a sum of counts that nobody wrote may overflow.
         most = group.shape_of("classes")[0] if self.n_classes is None else self.n_classes
         check_codes(group.where(), "n_kept", n_kept - 1, most)
-        pair_ptr = _starts(n_kept * (n_kept - 1) // 2)
+        n_functions, n_rows = _layout(n_kept, self.decision)
+        function_ptr = _starts(n_functions)
         class_ptr = _starts(n_kept)
         support = group.read("n_support", shape=(int(class_ptr[-1]),), kind="i")
         check_counts(group.where(), "n_support", support, group.shape_of("rows")[0])
@@ -237,15 +251,24 @@ class BundleModels:
             "center": group.read("center", shape=(n_cells, self.n_features), kind="f"),
             "classes": group.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
             "support": support,
-            "intercepts": group.read("intercepts", shape=(int(pair_ptr[-1]),), kind="f"),
+            "intercepts": group.read("intercepts", shape=(int(function_ptr[-1]),), kind="f"),
             "gamma": gamma,
-            "pair_ptr": pair_ptr,
+            "function_ptr": function_ptr,
             "class_ptr": class_ptr,
             "row_ptr": _starts(n_support),
-            "coef_ptr": _starts(n_support * (n_kept - 1)),
+            "coef_ptr": _starts(n_support * n_rows),
         }
         self._check_classes(small)
         return small
+
+    @cached_property
+    def decision(self) -> Decision:
+        """How the functions of the bundle's models speak for classes."""
+        with malformed_is_damage(self.group.where()):
+            found = self.group.attrs.get("decision", "ovo")
+            if found not in ("ovo", "ovr"):
+                raise ValueError(f"its functions are {found!r}")
+        return "ovr" if found == "ovr" else "ovo"
 
     def _kernels(self, n_cells: int) -> tuple[Int64, Float64]:
         """Return how many classes each cell keeps, and its gamma."""
@@ -312,14 +335,15 @@ class BundleModels:
         return LocalModel(
             frame=Frame(small["center"][cell], self._scale_of(cell)),
             rows=rows,
-            coef=coef.reshape(len(classes) - 1, len(rows)),
+            coef=coef.reshape(-1, len(rows)) if len(rows) else coef.reshape(0, 0),
             classes=classes,
             class_ptr=_starts(small["support"][kept]),
-            intercepts=small["intercepts"][slice(*small["pair_ptr"][cell : cell + 2])],
+            intercepts=small["intercepts"][slice(*small["function_ptr"][cell : cell + 2])],
             kernel=KernelSpec(
                 self.spec.kernel, float(small["gamma"][cell]), self.spec.degree, self.spec.coef0
             ),
             report=UNREPORTED,
+            decision=self.decision,
         )
 
     def numbered_report(self, first_cell: int) -> np.ndarray[Any, Any]:

@@ -1,7 +1,7 @@
 """A finished model, opened: its index in memory, its cells read on demand."""
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.kernels.frame import scaled
 from daskls.records import (
     AnyArray,
     CellReport,
@@ -23,7 +24,7 @@ from daskls.store.artifacts import Location
 from daskls.store.asked import asked_bundles
 from daskls.store.caches import kept
 from daskls.store.centers import read_centers
-from daskls.store.checks import spec_from_json
+from daskls.store.checks import spec_from_json, spec_to_json
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import (
     Root,
@@ -31,6 +32,7 @@ from daskls.store.layout import (
     root_stamp,
 )
 from daskls.store.models import BundleModels, finished_bundles
+from daskls.store.scale import read_resolved
 
 __all__ = [
     "ModelReader",
@@ -43,15 +45,6 @@ __all__ = [
     "write_row_index",
     "write_single_index",
 ]
-
-
-def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
-    """Return the spec as JSON values.
-
-    Without the loss where it is the first there was: stores that know no other keep their names.
-    """
-    values = asdict(spec)
-    return {key: value for key, value in values.items() if (key, value) != ("loss", "hinge")}
 
 
 def _write_index(
@@ -147,6 +140,7 @@ class ModelReader:
     path : Path. Its folder.
     meta : dict. What the estimator wrote about itself.
     index : Group. What answers need to find their cells.
+    resolved : Resolved. The scale of features, and what all cells were trained with.
     """
 
     def __init__(self, location: Location) -> None:
@@ -166,17 +160,17 @@ class ModelReader:
         self.index = index
         listed = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2), kind="i")]
         self._first_cell = self._read_first_cells(len(listed))
-        spec = spec_from_json(self.meta["spec"])
+        self.resolved = read_resolved(root)
         missing = sorted(set(listed) - set(finished_bundles(root.store)))
         if missing:
             raise StoreError(
                 f"The model at {path} lacks {len(missing)} of its {len(listed)} bundles, "
                 f"{missing[0][0]:06d}-{missing[0][1]:06d} first. Copy or train it again."
             )
-        n_features, n_classes = self.meta["n_features"], len(self.meta["classes"]["values"])
+        spec, n_classes = self.resolved.spec, len(self.meta["classes"]["values"])
         counts = np.diff(self._first_cell).tolist()
         self.bundles = [
-            BundleModels(root.store, a, b, spec, n_cells, n_features, n_classes)
+            BundleModels(root.store, a, b, spec, n_cells, self.width, n_classes)
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
 
@@ -194,6 +188,17 @@ class ModelReader:
         return int(self._first_cell[-1])
 
     @property
+    def width(self) -> int:
+        """The number of features behind the door: those that cells and partition know."""
+        scale = self.resolved.scale
+        return int(self.meta["n_features"]) if scale is None else len(scale.columns)
+
+    def enter(self, X: Reals) -> Reals:
+        """Return rows as the model sees them: scaled, where it has a scale of features."""
+        scale = self.resolved.scale
+        return X if scale is None else scaled(X, scale)
+
+    @property
     def n_classes(self) -> int:
         """The number of classes of the whole model."""
         return len(self.meta["classes"]["values"])
@@ -207,7 +212,7 @@ class ModelReader:
     @cached_property
     def spec(self) -> SolverSpec:
         """What the cells were trained with; gamma as the fit found it."""
-        spec = spec_from_json(self.meta["spec"])
+        spec = self.resolved.spec
         with malformed_is_damage(self.index.where()):
             gamma = self.index.attrs.get("gamma")
             return spec if gamma is None else replace(spec, gamma=(float(str(gamma)),))
@@ -229,7 +234,7 @@ class ModelReader:
     @cached_property
     def centers(self) -> tuple[Reals, Int64]:
         """The features of the centers of neighborhoods, (c, d), and their global row numbers."""
-        shape = self.n_cells, self.meta["n_features"]
+        shape = self.n_cells, self.width
         X = self.index.read("centers", shape=shape, kind="f")
         return X, self.index.read("numbers", shape=shape[:1], kind="i")
 

@@ -21,10 +21,10 @@ from daskls.store.packs import check_pack
 __all__ = ["check_part", "drop_parts", "heal_root", "list_parts", "part_of"]
 
 # Groups below the root that a fit writes.
-GROUPS = ("partition", "landmarks", "leaves", "centers", "index")
+GROUPS = ("scale", "partition", "landmarks", "leaves", "centers", "index")
 # Folders of groups, one a bundle; and of packs.
 BUNDLES = ("bundles", "rows")
-PACKS = ("sampling/*", "joint/*")
+PACKS = ("sampling/*", "joint/*", "regions/*")
 PACK = re.compile(r"\d{6,}-\d{6,}((\.[0-9a-f]+)?\.states|\.stats)?")
 EVERYTHING = (*GROUPS, *BUNDLES, "exchange-*", "sampling", "joint")
 # What goes with a part, as patterns of keys.

@@ -54,7 +54,9 @@ def test_a_loss_of_nobody_is_refused():
 @pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
 def test_estimators_take_the_losses_that_there_are(kind):
     X, y = checkers(60)
-    with pytest.raises(ValueError, match=r"'loss' parameter of .* must be a str among {'hinge'}"):
+    with pytest.raises(
+        ValueError, match=r"'loss' parameter of .* must be a str among {'hinge', 'squared_error'}"
+    ):
         kind(loss="absolute").fit(X, y)
 
 

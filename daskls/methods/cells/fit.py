@@ -24,6 +24,7 @@ from daskls.store.models import (
     finished_bundles,
 )
 from daskls.store.reader import write_index
+from daskls.store.scale import width_of
 
 __all__ = ["assign_chunks", "fit_cells"]
 
@@ -92,7 +93,8 @@ def _finish(root: Root, partition: Partition) -> None:
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
     first_cells = np.cumsum([0, *(bundle.count_cells() for bundle in bundles)]).tolist()
-    branches = [branch for own in bundles for branch in _branches(own, root.n_features)]
+    width = width_of(root)
+    branches = [branch for own in bundles for branch in _branches(own, width)]
     write_index(root, *stored(partition.join(branches)), tiles, first_cells)
     # Only the index says which of overlapping bundles are the model's.
     drop_others(root.path, tiles)

@@ -10,7 +10,6 @@ from daskls.methods.average import SLAB_ROWS
 from daskls.methods.base import method_of
 from daskls.methods.neighborhoods.plan import batch_size
 from daskls.methods.neighborhoods.spec import NeighborSpec
-from daskls.methods.predict import score_rows
 from daskls.methods.scores import labels_of
 from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import Float64, Int64, Ints, Labels, Reals, RowNumbers
@@ -26,9 +25,12 @@ from daskls.store.temporary import ModelHandle
 __all__ = ["agree_array", "agree_lazily", "agrees", "leave_one_out"]
 
 
+@undisturbed
 def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
     """Return 1 for the rows whose answer is their label, else 0: float64 (m,)."""
-    labels = labels_of(score_rows(reader, X), np.arange(reader.n_classes))
+    with one_blas_thread():
+        scores = method_of(reader.method).scores(reader, X)
+    labels = labels_of(scores, np.arange(reader.n_classes))
     agreement: Float64 = (labels == codes).astype(np.float64)
     return agreement
 
@@ -95,7 +97,8 @@ def agree_block(
     codes = codes_of(y[:, 0], classes, names)
     with handle.in_use():
         reader = open_model(handle.path, handle.fingerprint)
-        return method_of(reader.method).agreement(reader, X, codes, block_start(block_info)[1])
+        method, first = method_of(reader.method), block_start(block_info)[1]
+        return method.agreement(reader, reader.enter(X), codes, first)
 
 
 def agree_lazily(
@@ -130,7 +133,8 @@ def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Fl
 
     def evaluate(start: int) -> Float64:
         rows = slice(start, start + SLAB_ROWS)
-        return method_of(reader.method).agreement(reader, X[rows], codes[rows], start)
+        method, own = method_of(reader.method), reader.enter(X[rows])
+        return method.agreement(reader, own, codes[rows], start)
 
     with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
         reader = open_model(handle.path, handle.fingerprint)

@@ -4,7 +4,7 @@ import numpy as np
 
 from daskls.kernels.line import line_solver
 from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
-from daskls.records import Float32, Int64, SolverSpec
+from daskls.records import DISTANCE_KERNELS, Float32, Int64, SolverSpec
 from daskls.solvers.data import Counts, max_steps
 
 __all__ = ["Problem"]
@@ -32,7 +32,9 @@ class Problem:
     ) -> None:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
         self.spec = spec
-        self._lines = line_solver(unit=spec.kernel == "rbf", with_offset=spec.fit_intercept)
+        self._lines = line_solver(
+            unit=spec.kernel in DISTANCE_KERNELS, with_offset=spec.fit_intercept
+        )
         self.counts = Counts()
 
     def bound_of(self, fold: int, cost: float) -> Float32:

@@ -7,7 +7,7 @@ from daskls.kernels.gram import apply_kernel
 from daskls.kernels.line import line_solver
 from daskls.kernels.products import gather_pairs, multiply_rows, write_rbf
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
-from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
+from daskls.records import DISTANCE_KERNELS, F4, Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of, max_steps
 from daskls.solvers.hinge.finish import finish_folds
@@ -26,7 +26,9 @@ class HingeWidth(Width):
 
     def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
         super().__init__(pairs, spec, folds)
-        self._solve = line_solver(unit=spec.kernel == "rbf", with_offset=spec.fit_intercept)
+        self._solve = line_solver(
+            unit=spec.kernel in DISTANCE_KERNELS, with_offset=spec.fit_intercept
+        )
         self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED
         self._max_steps = np.array([max_steps(m) for m in pairs.sizes], np.int64)
         self._groups = pairs.groups()
@@ -80,7 +82,7 @@ class HingeWidth(Width):
         if len(self.pairs) > 1:
             if is_new:
                 write_kernel(self.pairs.cell.base, kernel, self.K)
-        elif is_new and kernel.name == "rbf":
+        elif is_new and kernel.name in DISTANCE_KERNELS:
             base, terms = self.pairs.cell.base, exp_terms(kernel.gamma)
             write_rbf(base, *terms, self._used, self.K, self._products)
         else:

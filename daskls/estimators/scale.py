@@ -1,0 +1,88 @@
+"""The parameter ``feature_scale``, and what a model says of the scale that it has."""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import ParameterError
+from daskls.records import Float64, ScalingSpec
+from daskls.store.reader import ModelReader
+
+__all__ = ["FEATURE_SCALE", "FeatureScaleParam", "ScalesFeatures", "scaling_of"]
+
+FeatureScaleParam = Literal["spread", "learned"] | Sequence[float] | None
+FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned"}), "array-like", None]
+
+
+def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
+    """Return what a fit is to decide before space is cut; None where that is nothing.
+
+    Raises
+    ------
+    ParameterError : a scale for a kernel of inner products, or factors that are no scale
+    """
+    if feature_scale is None:
+        return None
+    if kernel in ("linear", "poly"):
+        raise ParameterError(
+            f'feature_scale is for kernels of distances; kernel is {kernel!r}. Use kernel="rbf", '
+            "or scale X beforehand."
+        )
+    if isinstance(feature_scale, str):
+        return ScalingSpec(feature_scale)  # type: ignore[arg-type]
+    factors = np.asarray(feature_scale)
+    if factors.ndim != 1 or not all(isinstance(value, Real) for value in factors.tolist()):
+        raise ParameterError(
+            f"feature_scale must be a list of numbers, one factor a feature, got shape "
+            f'{factors.shape} of dtype {factors.dtype}. Give such a list, "spread" or "learned".'
+        )
+    values = tuple(float(value) for value in factors)
+    if not np.isfinite(values).all() or min(values, default=0) < 0 or not any(values):
+        raise ParameterError(
+            "feature_scale holds a factor that is negative or not finite, or none above 0. Give "
+            "factors >= 0; features with 0 are left out."
+        )
+    return ScalingSpec(values)
+
+
+class ScalesFeatures:
+    """What estimators share that take ``feature_scale``: the request, and what came of it."""
+
+    feature_scale: FeatureScaleParam
+    kernel: str
+    _reader: ModelReader
+
+    def _scaling(self) -> ScalingSpec | None:
+        """As of `LocalClassifier`."""
+        return scaling_of(self.feature_scale, self.kernel)
+
+    @property
+    def feature_scale_(self) -> Float64:
+        """The factor of each feature, shape (n_features_in_,); 0: it is left out."""
+        check_is_fitted(self)
+        scale = self._reader.resolved.scale
+        if scale is None:
+            return np.ones(int(self._reader.meta["n_features"]))
+        return scale.factors.copy()
+
+    @property
+    def feature_importances_(self) -> Float64:
+        """How much each feature counts in distances, shape (n_features_in_,), summing to 1.
+
+        Its factor times its spread, so that units cancel. There are none where rows stay as they
+        are: then a feature's share is that of its units.
+        """
+        check_is_fitted(self)
+        resolved = self._reader.resolved
+        if resolved.scale is None:
+            raise AttributeError(
+                "This model takes rows as they are, so that it has no importances of features; fit "
+                'with feature_scale="learned".'
+            )
+        weights = resolved.scale.factors * np.array(resolved.summary["spread"])
+        importances: Float64 = weights / weights.sum()
+        return importances

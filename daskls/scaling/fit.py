@@ -1,0 +1,174 @@
+"""Before space is cut: decide what all cells share, or read what the store's fit decided."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.kernels.frame import scaled
+from daskls.plan import Extent
+from daskls.records import FeatureScale, Float64, ScalingSpec
+from daskls.run.contract import Beginning
+from daskls.run.progress import StageClock
+from daskls.run.sample import Sample
+from daskls.scaling.choose import Grid
+from daskls.scaling.decide import Candidate, Decision, choose_for, decide_scale, settle
+from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_groups, plan_regions
+from daskls.scaling.spread import spreads
+from daskls.scaling.steps import Steps
+from daskls.store.artifacts import open_store
+from daskls.store.scale import Resolved, find_resolved, write_resolved
+
+__all__ = ["resolve"]
+
+# Cells that are looked at have no more rows than this: larger ones cost a lot and tell little more.
+MAX_CELL_ROWS = 2000
+# Steps of a decision, about: how many there are is found on the way.
+N_STEPS = 40
+
+
+def resolve(begun: Beginning, clock: StageClock, client: Any = None) -> Beginning:
+    """Return the beginning of a fit as it goes on: rows behind their door, nothing left open.
+
+    Parameters
+    ----------
+    begun : Beginning
+    clock : StageClock
+    client : distributed client, or None for the current scheduler
+    """
+    scaling = begun.request.scaling
+    if scaling is None:
+        return begun
+    resolved = find_resolved(begun.root)
+    if resolved is None:
+        resolved = _decide(begun, scaling, clock, client)
+        write_resolved(begun.root, resolved)
+    return _entered(begun, resolved)
+
+
+def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: Any) -> Resolved:
+    """Return what is asked for; look at regions of the data for what has to be found out."""
+    center = begun.sample.X.mean(axis=0, dtype=np.float64)
+    spread = spreads(begun.sample.X)
+    search = _Search(begun, scaling, spread, plan_regions(begun, FeatureScale(center, 1 / spread)))
+    name, factors = search.asked()
+    spec, summary = begun.request.spec, dict[str, Any](decision=name)
+    if name == "learned":
+        with search.looking(search.job, clock, client) as steps:
+            decision = search.learn(steps)
+        name, summary = decision.taken.name, decision.to_json()
+        factors = None if name == "given" else decision.taken.factors / spread
+        if search.is_settled:
+            spec = decision.taken.chosen.trial.resolve(spec)
+    if scaling.kernels and not search.is_settled:
+        with search.looking(search.groups(), clock, client) as steps:
+            taken = search.choose(steps, name, factors)
+        spec = taken.chosen.trial.resolve(spec)
+        summary["chosen"] = taken.to_json()
+    scale = None if factors is None else FeatureScale(center, factors)
+    return Resolved(scale, spec, {**summary, "spread": spread.tolist()})
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What has to be found out, and what by."""
+
+    begun: Beginning
+    scaling: ScalingSpec
+    spread: Float64
+    job: RegionJob
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether learning a scale chooses all that is to be chosen on the way."""
+        scaling = self.scaling
+        is_learned = scaling.feature_scale == "learned"
+        return is_learned and bool(scaling.kernels) and not scaling.by_chance
+
+    @property
+    def _cell_size(self) -> int:
+        return min(self.begun.request.cell_size, MAX_CELL_ROWS)
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid.of(self.begun.request.spec)
+
+    def asked(self) -> tuple[str, Float64 | None]:
+        """Return the name of what is asked for, and the factors if they are known; None: rows."""
+        wanted = self.scaling.feature_scale
+        if isinstance(wanted, tuple):
+            return "given", _given(wanted, len(self.spread))
+        if wanted == "spread":
+            return wanted, 1 / self.spread
+        return wanted or "given", None
+
+    def groups(self) -> RegionJob:
+        """Return what width and ridge are chosen on: cells as the method has them."""
+        n_rows = self.begun.scan.n_kept
+        return (
+            plan_groups(self.job, n_rows, self._cell_size) if self.scaling.by_chance else self.job
+        )
+
+    @contextmanager
+    def looking(self, job: RegionJob, clock: StageClock, client: Any) -> Iterator[Steps]:
+        """Collect the rows of a job's regions, and time what is found out by them."""
+        collect_regions(self.begun, job, clock, client)
+        store, folder = open_store(job.root), job.folder(STEPS)
+        with clock.stage("scale", N_STEPS, lambda: len(store.names(folder))):
+            yield Steps(job, client)
+
+    def learn(self, steps: Steps) -> Decision:
+        """Return which scale is taken, settled where that is all there is to choose."""
+        if not self.is_settled:
+            # Cells choose for themselves; a scale is learned by least squares all the same.
+            return decide_scale(steps, self.spread, ("rbf",), Grid())
+        decision = decide_scale(steps, self.spread, self.scaling.kernels, self._grid)
+        return replace(decision, taken=settle(steps, decision.taken, self._grid, self._cell_size))
+
+    def choose(self, steps: Steps, name: str, factors: Float64 | None) -> Candidate:
+        """Return a scale with the best kernel, width and ridge for it."""
+        own = self.spread if factors is None else factors * self.spread
+        if self.scaling.by_chance:
+            # A group by chance is a cell: a smaller one would be less dense.
+            return choose_for(steps, name, own, self.scaling.kernels, self._grid, self._cell_size)
+        taken = choose_for(steps, name, own, self.scaling.kernels, self._grid)
+        return settle(steps, taken, self._grid, self._cell_size)
+
+
+def _given(factors: tuple[float, ...], n_features: int) -> Float64:
+    """Return given factors, one a feature.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if len(factors) != n_features:
+        raise ParameterError(
+            f"feature_scale holds {len(factors)} factors, but X has {n_features} features. Give "
+            "one factor a feature."
+        )
+    return np.array(factors, np.float64)
+
+
+def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
+    """Return the beginning with sample, sizes and parameters as the stages behind the door see it.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    request = replace(begun.request, spec=resolved.spec)
+    sizes = replace(begun.sizes, spec=resolved.spec)
+    scale = resolved.scale
+    if scale is None:
+        return replace(begun, request=request, sizes=sizes)
+    sample = Sample(scaled(begun.sample.X, scale), begun.sample.checksum)
+    sizes = replace(sizes, n_features=len(scale.columns), itemsize=sample.X.itemsize)
+    leaf_rows = min(begun.sampling.leaf_rows, begun.scan.n_kept)
+    request.method.check(
+        Extent(sizes, begun.scan.n_kept, leaf_rows, begun.rows.block_rows), begun.resources
+    )
+    return replace(begun, request=request, sizes=sizes, sample=sample, scale=scale)

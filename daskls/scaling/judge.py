@@ -1,0 +1,124 @@
+"""Which scale is taken: judged by rows that took no part in learning it, or in any choice.
+
+Between rounds leave-one-out errors move by a point because the cells change, so that scales are
+compared on the same rows, each with cells, width and ridge of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskls.partition.tree import route_rows
+from daskls.records import Codes, Float64, Int64
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.regions import RegionJob, RegionRows, read_region
+from daskls.scaling.solve import TrialCell
+from daskls.scaling.steps import Steps
+from daskls.scaling.trial import LOOK_ROWS, Trial, cut_rows, in_scale, own_center
+
+__all__ = ["Judgement", "compare", "judge_region", "judge_scales"]
+
+# Held-out rows near each other err together: so many count as one observation.
+CLUSTER_ROWS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Errors on held-out rows in one scale, in the order of rows.
+
+    Attributes
+    ----------
+    squared, wrong : float64 arrays, shape (m,)
+    weights : float64 array, shape (m,)
+    cluster : int64 array, shape (m,). Rows that lie together.
+    """
+
+    squared: Float64
+    wrong: Float64
+    weights: Float64
+    cluster: Int64
+
+    @property
+    def error(self) -> float:
+        """The weighted share of wrong rows."""
+        return float(np.average(self.wrong, weights=self.weights))
+
+    @property
+    def squared_error(self) -> float:
+        """The weighted mean of squared errors."""
+        return float(np.average(self.squared, weights=self.weights))
+
+
+@undisturbed
+def judge_region(region: int, factors: Float64, trial: Trial, job: RegionJob) -> Float64:
+    """Return squared error, error, weight and cluster of a region's held-out rows, (4, m)."""
+    rows = read_region(region, job)
+    training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
+    with one_blas_thread():
+        # Clusters are the same whatever the scale: comparisons are of pairs.
+        tree, _ = cut_rows(held.X, CLUSTER_ROWS)
+        clusters = route_rows(tree, held.X)
+        errors = _held_errors(training, held, factors, trial, job)
+    return np.stack([*errors, held.weights, clusters.astype(np.float64)])
+
+
+def _held_errors(
+    training: RegionRows, held: RegionRows, factors: Float64, trial: Trial, job: RegionJob
+) -> tuple[Float64, Float64]:
+    Z, queries = in_scale(training, factors), in_scale(held, factors)
+    tree, cells = cut_rows(Z, LOOK_ROWS)
+    asked = route_rows(tree, queries)
+    squared, wrong = np.zeros(len(queries)), np.zeros(len(queries))
+    for number, own in enumerate(cells):
+        at = np.flatnonzero(asked == number)
+        if len(at):
+            center = own_center(Z[own])
+            cell = TrialCell(Z[own] - center, training.codes[own], training.weights[own])
+            values = cell.values(queries[at] - center, trial, job.n_classes)
+            squared[at], wrong[at] = _errors(values, held.codes[at], job.n_classes)
+    return squared, wrong
+
+
+def _errors(values: Float64, codes: Codes, n_classes: int) -> tuple[Float64, Float64]:
+    """Return squared errors, the mean of all functions, and which rows are wrong."""
+    if n_classes == 2:
+        wanted, found = 2.0 * codes[:, None] - 1, (values[:, 0] > 0).astype(np.int64)
+    else:
+        wanted = 2.0 * (codes[:, None] == np.arange(n_classes)) - 1
+        found = values.argmax(axis=1)
+    return ((values - wanted) ** 2).mean(axis=1), (found != codes).astype(np.float64)
+
+
+def judge_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[Judgement]:
+    """Return how each scale, with its own trial, does on the held-out rows of all regions."""
+    found = []
+    for factors, trial in scales:
+        calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
+        joined = steps.run(judge_region, calls, _join)["rows"]
+        squared, wrong, weights, cluster = joined
+        found.append(Judgement(squared, wrong, weights, cluster.astype(np.int64)))
+    return found
+
+
+def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
+    """Return the rows of all regions; clusters are numbered through."""
+    first = 0
+    joined = []
+    for part in parts:
+        part = part.copy()
+        part[3] += first
+        first = int(part[3].max(initial=first - 1)) + 1
+        joined.append(part)
+    return {"rows": np.concatenate(joined, axis=1)}
+
+
+def compare(old: Judgement, new: Judgement) -> float:
+    """Return the paired difference of squared errors over its standard error, by clusters.
+
+    Positive speaks for the new scale. 0 where there are too few clusters to tell.
+    """
+    gain = old.weights * (old.squared - new.squared)
+    sums = np.bincount(old.cluster, weights=gain)
+    spread = np.sqrt(((sums - sums.mean()) ** 2).sum())
+    return float(sums.sum() / spread) if len(sums) > 1 and spread > 0 else 0.0

@@ -1,0 +1,101 @@
+"""A scale learned in rounds: a feature counts as much as the decision functions move along it.
+
+Source: Radhakrishnan, Beaglehole, Pandit, Belkin, Mechanism for feature learning in neural networks
+and backpropagation-free machine learning models, Science 2024: the average gradient outer product.
+Differences: its diagonal alone, of least-squares cells of full density, cut anew in each round.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from daskls.records import Float64
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.regions import RegionJob
+from daskls.scaling.solve import TrialCell
+from daskls.scaling.steps import Steps, sum_in_order
+from daskls.scaling.trial import LOOK_ROWS, Trial, cells_of, draw_cells
+
+__all__ = ["learn_factors", "next_factors", "region_gradients"]
+
+# One round gains nothing on Covertype, six almost all that eight do.
+N_ROUNDS = 6
+N_CELLS = 12
+# While rounds run no factor falls below this share of the largest: what is 0 cannot come back.
+LEAST_SHARE = 1e-3
+DRAW = 100
+
+
+@undisturbed
+def region_gradients(
+    region: int, n_cells: int, factors: Float64, trial: Trial, draw: int, job: RegionJob
+) -> Float64:
+    """Return sums of squared derivatives along each feature, and the rows that they are of.
+
+    Returns
+    -------
+    sums : float64 array, shape (2, d). Of the cells in which a feature varies.
+    """
+    sums = np.zeros((2, len(factors)))
+    with one_blas_thread():
+        for A, rows in cells_of(region, factors, job, n_cells, LOOK_ROWS, draw):
+            varies = (A[0] != A).any(axis=0)
+            sums[1] += varies * len(A)
+            sums[0] += varies * TrialCell(A, rows.codes, rows.weights).gradients(trial)
+    return sums
+
+
+def next_factors(sums: Float64, factors: Float64) -> Float64:
+    """Return the factors of the next round: the root of each feature's share of the derivatives.
+
+    Parameters
+    ----------
+    sums : float64 array, shape (2, d). Squared derivatives in the scaled space, and rows.
+    factors : float64 array, shape (d,). The scale they were taken in.
+
+    Returns
+    -------
+    factors : float64 array, shape (d,). The largest is 1; a feature that varied nowhere keeps its
+        own.
+
+    Examples
+    --------
+    >>> next_factors(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0]]), np.ones(3))
+    array([1. , 0.5, 1. ])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = factors * np.sqrt(sums[0] / sums[1])
+    varied = sums[1] > 0
+    largest = found[varied].max(initial=0.0)
+    if not largest:
+        return factors
+    found = np.where(varied, found / largest, factors)
+    following: Float64 = np.maximum(found / found.max(), LEAST_SHARE)
+    return following
+
+
+def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
+    """Return factors learned in rounds; those that end below `LEAST_SHARE` are 0.
+
+    Parameters
+    ----------
+    steps : Steps
+    start : float64 array, shape (d,)
+    trial : Trial. What cells are solved with in all rounds.
+    """
+    job, factors = steps.job, np.ones(len(start))
+    for _ in range(N_ROUNDS):
+        # The same draw in all rounds: the cells differ by the scale alone.
+        calls = [
+            (region, n, start * factors, trial, DRAW)
+            for region, n in draw_cells(job, N_CELLS, DRAW).items()
+        ]
+        sums = steps.run(region_gradients, calls, _total)["sums"]
+        factors = next_factors(sums, factors)
+    learned: Float64 = np.where(factors > LEAST_SHARE, start * factors, 0.0)
+    return learned
+
+
+def _total(parts: Sequence[Float64]) -> dict[str, Float64]:
+    """Return the sum over regions, in their order: its bits depend on it."""
+    return {"sums": sum_in_order(parts)}

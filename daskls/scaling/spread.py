@@ -1,0 +1,32 @@
+"""The spread of features, whatever their units: what rows that nobody scaled are divided by."""
+
+import numpy as np
+
+from daskls.records import Float64, Reals
+
+__all__ = ["spreads"]
+
+LOW, HIGH = 0.05, 0.95
+# Of a normal distribution that range is so many standard deviations: features that fall back to
+# theirs are then no wider than the others.
+DEVIATIONS = 3.29
+
+
+def spreads(X: Reals) -> Float64:
+    """Return the spread of each feature, float64 (d,), > 0.
+
+    Its range from the 5th to the 95th percentile; where that is 0, as for rare indicators, 3.29
+    standard deviations; of a constant, 1.
+
+    >>> spreads(np.c_[np.arange(101.0), np.full(101, 7.0)])
+    array([90.,  1.])
+    """
+    found = np.empty(X.shape[1])
+    # Feature by feature: sorting copies, and a sample may be most of the client's memory.
+    for j in range(X.shape[1]):
+        own = X[:, j].astype(np.float64)
+        low, high = np.quantile(own, (LOW, HIGH))
+        found[j] = high - low if high > low else DEVIATIONS * own.std()
+    # A constant's deviation is the rounding of its mean.
+    constant = np.array([(X[:, j] == X[0, j]).all() for j in range(X.shape[1])])
+    return np.where(constant | (found == 0), 1.0, found)

@@ -1,0 +1,1 @@
+"""Least squares: one linear system a cell, solved by Cholesky's factors."""

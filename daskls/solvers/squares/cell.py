@@ -1,0 +1,92 @@
+"""The rows of a cell as least squares sees them: targets of +-1, equal rows as one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskls.kernels.gram import base_block
+from daskls.records import Float32, Float64, Int64, Ints, KernelName
+
+__all__ = ["MergedRows", "gamma_of", "median_distance", "merge_equal_rows", "signs_of"]
+
+# Rows whose distances to each other tell the unit of widths.
+MEASURED_ROWS = 200
+
+
+def signs_of(present: Ints, n_classes: int) -> Float64:
+    """Return targets of one-vs-rest: +1 of a row's class, else -1; of two classes of the second.
+
+    Parameters
+    ----------
+    present : int array, shape (m,). Positions of the rows' classes among those of the cell.
+    n_classes : int, >= 2. Of the cell.
+
+    Returns
+    -------
+    signs : float64 array, shape (m, r): r = n_classes, or 1 of two
+
+    Examples
+    --------
+    >>> signs_of(np.array([0, 1]), 2).tolist()
+    [[-1.0], [1.0]]
+    """
+    wanted = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    return np.where(present[:, None] == wanted, 1.0, -1.0)
+
+
+def median_distance(A: Float32) -> float:
+    """Return the median distance of some rows, evenly spaced; equal rows are left out.
+
+    The unit that widths are multiples of, cell by cell; 1 where all rows are equal.
+    """
+    S = A[:: max(1, len(A) // MEASURED_ROWS)].astype(np.float64)
+    D = base_block(S, S, "exponential")[np.triu_indices(len(S), 1)]
+    D = D[D > 0]
+    return float(np.median(D)) if len(D) else 1.0
+
+
+def gamma_of(kernel: KernelName, width: float, unit: float) -> float:
+    """Return gamma of a width in units of a cell's median distance.
+
+    >>> gamma_of("rbf", 0.5, 2.0), gamma_of("exponential", 0.5, 4.0)
+    (1.0, 0.5)
+    """
+    return float((width * unit) ** (-2.0 if kernel == "rbf" else -1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class MergedRows:
+    """Rows of which no two are equal.
+
+    Attributes
+    ----------
+    A : float32 array, shape (k, d). In the order in which they come first.
+    Y : float64 array, shape (k, r). Means of their targets, by weight.
+    weights : float64 array, shape (k,). Sums.
+    of_row : int64 array, shape (m,). Which of them each row is.
+    """
+
+    A: Float32
+    Y: Float64
+    weights: Float64
+    of_row: Int64
+
+
+def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
+    """Merge equal rows into one of summed weight and mean target.
+
+    The same coefficients in sum, from a smaller system; and leaving one of them out leaves out all
+    copies, which would tell its target.
+    """
+    # Adding 0 makes one zero of two: rows are compared by their bytes.
+    keys = np.ascontiguousarray(A + np.float32(0.0)).view(np.dtype((np.void, 4 * A.shape[1])))
+    _, first, group = np.unique(keys.ravel(), return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    of_row = position[group]
+    if len(first) == len(A):
+        return MergedRows(A, Y, weights, of_row)
+    summed: Float64 = np.bincount(of_row, weights).astype(np.float64)
+    targets = [np.bincount(of_row, weights * column) / summed for column in Y.T]
+    return MergedRows(A[first[order]], np.stack(targets, axis=1), summed, of_row)

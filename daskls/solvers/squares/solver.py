@@ -1,0 +1,111 @@
+"""Least-squares classifiers, one a cell: one factorization, no iterations."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.records import (
+    DISTANCE_KERNELS,
+    F4,
+    F8,
+    Codes,
+    Float32,
+    Float64,
+    KernelSpec,
+    LocalModel,
+    SolverSpec,
+)
+from daskls.solvers.base import CellRows, LocalSolver, Sizes
+from daskls.solvers.rows import LocalRows, rows_nbytes
+from daskls.solvers.squares.cell import gamma_of, median_distance, merge_equal_rows, signs_of
+from daskls.solvers.squares.system import System
+
+__all__ = ["SquaresSolver", "cell_kernel"]
+
+
+class SquaresSolver(LocalSolver):
+    """Kernel ridge regression of targets of +-1, one class against the rest.
+
+    Source: Saunders, Gammerman, Vovk 1998; Suykens, Vandewalle 1999, with an offset. The ridge is
+    1 / (2 C), as in the objective ``|f|^2 / 2 + C sum_i w_i (y_i - f(x_i))^2``.
+    """
+
+    loss = "squared_error"
+
+    def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
+        """Solve the system of each cell.
+
+        Yields
+        ------
+        model : LocalModel. A constant where only one class is present, or all rows are equal.
+
+        Raises
+        ------
+        ParameterError : C is so large that no ridge is left
+        """
+        if spec.C is None or len(spec.C) > 1:
+            raise ParameterError(
+                f"C={spec.C} is to be chosen, and least squares has nothing in a cell to choose it "
+                "by; give one value."
+            )
+        for cell in cells:
+            yield replace(self._fit_cell(cell, spec), decision="ovr")
+
+    def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
+        started = time.perf_counter()
+        # Classes are told apart: the targets are codes.
+        own = LocalRows.of(cell.X, cast(Codes, cell.targets), cell.weights, spec)
+        report = own.described(cell.report)
+        k = len(own.classes)
+        if k == 1 or own.radius == 0.0:
+            return own.constant(report)
+        assert spec.C is not None
+        cost = spec.C[0]
+        merged = merge_equal_rows(own.rows, signs_of(own.present, k), own.weights)
+        kernel = cell_kernel(spec, merged.A)
+        ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
+        system = System(merged.A, kernel)
+        found = system.solve(merged.Y, ridges, offset=spec.fit_intercept)
+        n = len(merged.A)
+        report = replace(
+            report,
+            C=cost,
+            gamma=kernel.gamma,
+            n_support=n,
+            n_trained=1,
+            n_tried=1,
+            seconds=time.perf_counter() - started,
+        )
+        return LocalModel(
+            frame=own.frame,
+            rows=merged.A,
+            coef=np.ascontiguousarray(found.alpha.T, np.float32),
+            classes=own.classes.astype(np.int32),
+            class_ptr=np.array([0, *[n] * k], np.int64),
+            intercepts=found.offsets,
+            kernel=kernel,
+            report=report,
+        )
+
+    def nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that a cell of so many rows adds: matrices, in float64 if need be."""
+        m, k = n_rows, sizes.n_classes
+        # Squared distances in float32; beside them the kernel matrix, in float64 with its products.
+        matrices = m * m * (F4 + 2 * F8)
+        return rows_nbytes(sizes, m) + matrices + 4 * m * (k + 1) * F8
+
+    def n_coefficients(self, sizes: Sizes) -> int:
+        """As of `LocalSolver`: a class's function has all rows."""
+        return sizes.n_classes if sizes.n_classes > 2 else 1
+
+
+def cell_kernel(spec: SolverSpec, A: Float32) -> KernelSpec:
+    """Return the kernel of a cell: gamma as given, or that of its width in the cell's unit."""
+    gamma = 1.0 if spec.gamma is None else spec.gamma[0]
+    if spec.width is not None and spec.kernel in DISTANCE_KERNELS:
+        gamma = gamma_of(spec.kernel, spec.width, median_distance(A))
+    return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)

@@ -1,0 +1,150 @@
+"""The linear system of a cell: ``(K + R) alpha = Y``, R = ridge / w on the diagonal.
+
+One factorization serves all columns of Y. Held-out values come from the inverse: without row i,
+the value there is ``y_i - alpha_i / (K + R)^-1_ii`` (Allen 1974; Rifkin, Lippert 2007). With an
+offset the system is bordered, ``[[K + R, 1], [1', 0]]``, and the same holds of its inverse.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from daskls.errors import ParameterError
+from daskls.kernels.gram import apply_kernel, base_block, base_matrix
+from daskls.records import DISTANCE_KERNELS, EPS, Float32, Float64, Floats, KernelSpec
+from daskls.solvers.width import write_kernel
+
+__all__ = ["Solution", "System", "needs_float64"]
+
+# A ridge of fewer roundings than this of the largest possible eigenvalue, m, drowns in them:
+# leave-one-out values are lost without a sign of it. Measured: see tests/solvers/squares.
+SAFE_ROUNDINGS = 8.0
+EPS32 = float(np.finfo(np.float32).eps)
+
+
+def needs_float64(least_ridge: float, n_rows: int) -> bool:
+    """Whether float32 would lose the digits of a system with so small a ridge.
+
+    >>> needs_float64(1e-2, 2000), needs_float64(1e-4, 2000)
+    (False, True)
+    """
+    return least_ridge < SAFE_ROUNDINGS * EPS32 * n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a system's right-hand sides gave.
+
+    Attributes
+    ----------
+    alpha : float array, shape (m, r)
+    offsets : float64 array, shape (r,). 0 without offsets.
+    held_out : float array, shape (m, r), or None. Each row's value without it.
+    """
+
+    alpha: Floats
+    offsets: Float64
+    held_out: Floats | None
+
+
+class System:
+    """A cell's kernel matrix, and solutions for ridges and right-hand sides.
+
+    Parameters
+    ----------
+    A : float32 array, shape (m, d). No two rows are equal, or the ridge has to tell them apart.
+    kernel : KernelSpec
+
+    Notes
+    -----
+    Peak memory of a solve: 2 float32 matrices of m x m; in float64 2 float64 ones beside one.
+    """
+
+    def __init__(self, A: Float32, kernel: KernelSpec, base: Float32 | None = None) -> None:
+        self._A, self._kernel = A, kernel
+        self._base = base_matrix(A.astype(np.float64), kernel.name) if base is None else base
+
+    def solve(
+        self, Y: Float64, ridges: Float64, *, offset: bool = False, held_out: bool = False
+    ) -> Solution:
+        """Solve for all columns of Y.
+
+        Parameters
+        ----------
+        Y : float64 array, shape (m, r)
+        ridges : float64 array, shape (m,), > 0. The diagonal of R.
+        offset : bool. Whether each column has an offset, which no ridge holds down.
+        held_out : bool. Whether values without each row are wanted: three times the work.
+
+        Raises
+        ------
+        ParameterError : a ridge that float64 does not tell from 0
+        """
+        if not needs_float64(float(ridges.min()), len(Y)):
+            found = _factored(self.matrix32(), ridges)
+            if found is not None:
+                return _solution(found, Y, offset=offset, held_out=held_out)
+        found = _factored(self.matrix64(), ridges)
+        if found is None:
+            raise _too_small(float(ridges.min()), len(Y))
+        return _solution(found, Y, offset=offset, held_out=held_out)
+
+    def matrix32(self) -> Float32:
+        """Return the kernel matrix in float32; the caller's."""
+        K = np.empty_like(self._base)
+        write_kernel(self._base, self._kernel, K)
+        return K
+
+    def matrix64(self) -> Float64:
+        """Return the kernel matrix in float64, of distances in float64; the caller's."""
+        A = self._A.astype(np.float64)
+        K = base_block(A, A, self._kernel.name)
+        if self._kernel.name in DISTANCE_KERNELS:
+            np.fill_diagonal(K, 0.0)
+        return apply_kernel(K, self._kernel, K)
+
+
+def _too_small(ridge: float, n_rows: int) -> ParameterError:
+    return ParameterError(
+        f"C={1 / (2 * ridge):.3g} leaves a ridge of {ridge:.3g} in a cell of {n_rows} rows, which "
+        f"float64 does not tell from 0; lower C to {1 / (2 * 64 * EPS * n_rows):.1g} or less."
+    )
+
+
+def _routines(dtype: np.dtype[np.generic]) -> tuple[object, object, object]:
+    if dtype == np.float32:
+        return lapack.spotrf, lapack.spotrs, lapack.spotri
+    return lapack.dpotrf, lapack.dpotrs, lapack.dpotri
+
+
+def _factored(K: Floats, ridges: Float64) -> Floats | None:
+    """Return Cholesky's factor of K + R in the place of K; None where K + R has none."""
+    diagonal = K.ravel()[:: len(K) + 1]
+    diagonal += ridges.astype(K.dtype)
+    potrf, _, _ = _routines(K.dtype)
+    # K is symmetric: its transpose is the same matrix in the order that LAPACK works in place.
+    factor, failed = potrf(K.T, lower=1, overwrite_a=1, clean=0)  # type: ignore[operator]
+    return None if failed else factor
+
+
+def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool) -> Solution:
+    m, r = Y.shape
+    ones = np.ones((m, 1)) if offset else np.empty((m, 0))
+    _, potrs, potri = _routines(factor.dtype)
+    sides = np.asarray(np.hstack([Y, ones]), factor.dtype, order="F")
+    found, _ = potrs(factor, sides, lower=1)  # type: ignore[operator]
+    alpha, offsets = found[:, :r], np.zeros(r)
+    if offset:
+        # The last row of the bordered system: the alphas of a column sum to 0.
+        of_ones = found[:, r].astype(np.float64)
+        total = of_ones.sum()
+        offsets = alpha.sum(axis=0, dtype=np.float64) / total
+        alpha = (alpha - np.outer(of_ones, offsets)).astype(factor.dtype)
+    if not held_out:
+        return Solution(alpha, offsets, None)
+    inverse, _ = potri(factor, lower=1, overwrite_c=1)  # type: ignore[operator]
+    diagonal = np.diagonal(inverse).astype(np.float64)
+    if offset:
+        diagonal = diagonal - of_ones**2 / total
+    return Solution(alpha, offsets, Y - alpha / diagonal[:, None])

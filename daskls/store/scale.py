@@ -1,0 +1,90 @@
+"""What a fit decided before it cut space: the scale of features, the parameters of all cells."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskls.records import FeatureScale, SolverSpec
+from daskls.store.checks import spec_from_json, spec_to_json
+from daskls.store.groups import Group
+from daskls.store.guard import damaged, malformed_is_damage
+from daskls.store.layout import Root
+
+__all__ = ["Resolved", "find_resolved", "read_resolved", "width_of", "write_resolved"]
+
+GROUP = "scale"
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """Decided by the data, once for all cells.
+
+    Attributes
+    ----------
+    scale : FeatureScale, or None where rows stay as they are
+    spec : SolverSpec. Nothing in it is left to be chosen that is chosen for all cells.
+    summary : dict. JSON values for people: what was tried, and why this was taken.
+    """
+
+    scale: FeatureScale | None
+    spec: SolverSpec
+    summary: Mapping[str, Any]
+
+
+def write_resolved(root: Root, resolved: Resolved) -> None:
+    """Write what was decided; it appears whole."""
+    scale = resolved.scale
+    arrays = {} if scale is None else {"center": scale.center, "factors": scale.factors}
+    attributes = {"spec": spec_to_json(resolved.spec), "summary": dict(resolved.summary)}
+    root.write_group(GROUP, arrays, attributes)
+
+
+def find_resolved(root: Root) -> Resolved | None:
+    """Return what a store's fit decided; None where it has not yet.
+
+    Raises
+    ------
+    DamageError
+    """
+    group = root.find_group(GROUP)
+    return None if group is None else _read(group, root.n_features)
+
+
+def read_resolved(root: Root) -> Resolved:
+    """Return what a finished model's fit decided: what it was asked for, where nothing was open.
+
+    Raises
+    ------
+    DamageError : it is damaged, or gone
+    """
+    meta = root.attributes["meta"]
+    if meta.get("scaling") is None:
+        return Resolved(None, spec_from_json(meta["spec"]), {})
+    found = find_resolved(root)
+    if found is None:
+        raise damaged(root.store.where(GROUP), "the model lacks the scale of its features")
+    return found
+
+
+def width_of(root: Root) -> int:
+    """Return the number of features that rows have behind the door of a fit or a model."""
+    found = find_resolved(root) if root.attributes["meta"].get("scaling") else None
+    if found is None or found.scale is None:
+        return root.n_features
+    return len(found.scale.columns)
+
+
+def _read(group: Group, n_features: int) -> Resolved:
+    """Return what a group holds."""
+    with malformed_is_damage(group.where()):
+        spec = spec_from_json(group.attrs["spec"])
+        summary = dict(group.attrs["summary"])
+    if "factors" not in group:
+        return Resolved(None, spec, summary)
+    center = group.read("center", shape=(n_features,), kind="f")
+    factors = group.read("factors", shape=(n_features,), kind="f")
+    if (factors < 0).any() or not np.any(factors):
+        raise damaged(group.where("factors"), "a factor is negative, or all are 0")
+    return Resolved(FeatureScale(center, factors), spec, summary)

@@ -1,0 +1,124 @@
+"""A scale of features: every distance is taken in it, in training and in answers."""
+
+import shutil
+
+import numpy as np
+import pytest
+import zarr
+from small import assert_same_bits, small
+from support import checkers
+
+import daskls
+from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, ParameterError, StoreError
+
+X, Y = checkers(600, n_classes=3)
+UNITS = np.array([1e3, 1e-3])
+SCALED = ["VoronoiSVC", "RandomChunkSVC", "FalkSVC", "KNNSVC", "KernelKNNClassifier"]
+Q = np.random.default_rng(5).random((300, 2))
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_units_do_not_matter_to_the_spread(name):
+    model = small(name, feature_scale="spread").fit(X, Y)
+    other = small(name, feature_scale="spread").fit(X * UNITS, Y)
+    assert model.predict(Q).tolist() == other.predict(Q * UNITS).tolist()
+    np.testing.assert_allclose(other.feature_scale_ * UNITS, model.feature_scale_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_given_factors_are_those_of_rows_scaled_beforehand(name):
+    factors = [0.5, 4.0]
+    model = small(name, feature_scale=factors).fit(X, Y)
+    beforehand = small(name).fit(X * factors, Y)
+    assert (model.predict(Q) == beforehand.predict(Q * factors)).mean() > 0.99
+    np.testing.assert_array_equal(model.feature_scale_, factors)
+    np.testing.assert_array_equal(beforehand.feature_scale_, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_a_feature_with_factor_0_is_as_if_it_were_not_there(name):
+    noise = np.random.default_rng(0).normal(size=(len(X), 1)) * 100
+    model = small(name, feature_scale=[1, 0, 1]).fit(np.c_[X[:, :1], noise, X[:, 1:]], Y)
+    without = small(name, feature_scale=[1, 1]).fit(X, Y)
+    queries = np.c_[Q[:, :1], np.full(len(Q), 1e17), Q[:, 1:]]
+    np.testing.assert_array_equal(model.decision_function(queries), without.decision_function(Q))
+
+
+@pytest.mark.parametrize("filter_", [FalkNoiseFilter, KNNSVMNoiseFilter])
+def test_noise_is_judged_in_the_scale(filter_):
+    y = Y > 0
+    found = filter_(n_neighbors=40, feature_scale="spread", random_state=0).fit(X, y)
+    other = filter_(n_neighbors=40, feature_scale="spread", random_state=0).fit(X * UNITS, y)
+    assert found.keep_.tolist() == other.keep_.tolist()
+    assert not found.keep_.all()
+
+
+def test_a_rare_indicator_and_a_constant_have_a_spread():
+    rare = np.zeros(len(X))
+    rare[::300] = 1
+    model = small("VoronoiSVC", feature_scale="spread").fit(np.c_[X, rare, np.full(len(X), 9)], Y)
+    expected = 1 / (3.29 * rare.std())
+    np.testing.assert_allclose(model.feature_scale_[2:], [expected, 1.0])
+    plain = small("VoronoiSVC", feature_scale="spread").fit(X, Y)
+    queries = np.c_[Q, np.zeros(len(Q)), np.full(len(Q), 9)]
+    assert (model.predict(queries) == plain.predict(Q)).mean() > 0.97
+
+
+def test_offsets_are_taken_off_before_rows_become_float32():
+    model = small("VoronoiSVC", feature_scale="spread").fit(X + 1e7, Y)
+    plain = small("VoronoiSVC", feature_scale="spread").fit(X, Y)
+    assert (model.predict(Q + 1e7) == plain.predict(Q)).mean() > 0.99
+
+
+def test_queries_far_away_are_answered():
+    model = small("VoronoiSVC", feature_scale=[1e10, 1.0]).fit(X * [1e-10, 1], Y)
+    assert np.isfinite(model.decision_function([[1e17, 0.5], [-1e17, 0.5]])).all()
+
+
+@pytest.mark.parametrize(
+    ("scale", "params", "said"),
+    [
+        ([1.0], {}, "1 factors, but X has 2 features"),
+        ([1.0, -1.0], {}, "negative or not finite"),
+        ([1.0, np.nan], {}, "negative or not finite"),
+        ([0.0, 0.0], {}, "none above 0"),
+        ([[1.0, 1.0]], {}, "got shape"),
+        (["a", "b"], {}, "must be a list of numbers"),
+        ("spread", {"kernel": "linear"}, "for kernels of distances"),
+        ("spread", {"kernel": "poly"}, "for kernels of distances"),
+    ],
+)
+def test_what_is_no_scale_is_refused(scale, params, said):
+    with pytest.raises(ParameterError, match=said):
+        small("VoronoiSVC", feature_scale=scale, **params).fit(X, Y)
+
+
+def test_a_store_of_another_scale_is_another_fit(tmp_path):
+    small("VoronoiSVC", feature_scale="spread", store=tmp_path / "m").fit(X, Y)
+    with pytest.raises(StoreError, match="scaling was"):
+        small("VoronoiSVC", store=tmp_path / "m").fit(X, Y)
+
+
+def test_a_model_without_its_scale_answers_nothing(tmp_path):
+    path = tmp_path / "m"
+    model = small("VoronoiSVC", feature_scale="spread", store=path).fit(X, Y)
+    before = model.decision_function(Q)
+    shutil.rmtree(path / "scale")
+    with pytest.raises(StoreError, match="lacks the scale"):
+        daskls.load(path)
+    again = small("VoronoiSVC", feature_scale="spread", store=path).fit(X, Y)
+    np.testing.assert_array_equal(again.decision_function(Q), before)
+
+
+def test_a_saved_model_keeps_its_scale(tmp_path):
+    model = small("FalkSVC", feature_scale="spread").fit(X * UNITS, Y)
+    model.save(tmp_path / "m")
+    assert_same_bits(model, daskls.load(tmp_path / "m"))
+    group = zarr.open_group(tmp_path / "m", mode="r")["scale"]
+    np.testing.assert_array_equal(group["factors"][:], model.feature_scale_)
+
+
+def test_other_widths_are_refused_as_ever():
+    model = small("VoronoiSVC", feature_scale=[1, 0]).fit(X, Y)
+    with pytest.raises(DataError, match="expecting 2 features"):
+        model.predict(Q[:, :1])
