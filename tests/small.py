@@ -40,9 +40,17 @@ WAYS = {
     "VoronoiSVC": [
         {"n_partitions": 3},
         {"feature_scale": "learned"},
+        {"loss": "squared_error", "cv": 5, "C": 5.0, "n_partitions": 2, "fit_intercept": True},
+        {
+            **{"loss": "squared_error", "cv": 5, "C": None, "gamma": None, "kernel": "auto"},
+            "feature_scale": "learned",
+        },
         {"C": None, "gamma": None, "search": "full", "fit_intercept": True},
     ],
-    "RandomChunkSVC": [{"fit_intercept": True}],
+    "RandomChunkSVC": [
+        {"fit_intercept": True},
+        {"loss": "squared_error", "cv": 5, "C": None, "gamma": None, "kernel": "auto"},
+    ],
     "KNNSVC": [{"feature_scale": "spread"}],
     "FalkSVC": [
         {"feature_scale": [2.0, 0.5]},

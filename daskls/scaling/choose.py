@@ -17,19 +17,19 @@ from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps, sum_in_order
 from daskls.scaling.trial import LOOK_ROWS, Trial, cells_of, draw_cells
 
-__all__ = ["Chosen", "Grid", "choose", "choose_coarsely", "region_errors"]
+__all__ = ["Chosen", "TrialGrid", "choose", "choose_coarsely", "region_errors"]
 
 # Two values a factor of 2 of the width, and of sqrt(10) of the ridge.
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-6, 7))
 RIDGES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 COARSE = ((2, 4, 6, 8, 10), (2, 4, 6))
 # Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points.
-N_CELLS, N_COARSE_CELLS = 8, 3
-DRAW = 200
+N_ERROR_CELLS, N_COARSE_CELLS = 8, 3
+ERROR_DRAW = 200
 
 
 @dataclass(frozen=True)
-class Grid:
+class TrialGrid:
     """Candidates of width and ridge; of gamma in the place of widths where it is given."""
 
     widths: tuple[float, ...] = WIDTHS
@@ -37,7 +37,7 @@ class Grid:
     are_gammas: bool = False
 
     @classmethod
-    def of(cls, spec: SolverSpec) -> "Grid":
+    def of(cls, spec: SolverSpec) -> "TrialGrid":
         """Return the candidates that a spec leaves open; given values of C and gamma alone."""
         ridges = RIDGES if spec.C is None else tuple(sorted(1 / (2 * cost) for cost in spec.C))
         if spec.gamma is not None:
@@ -67,7 +67,7 @@ def region_errors(
     """Return leave-one-out errors of trials: squared, wrong rows, and weights; (n_trials, 3)."""
     sums = np.zeros((len(trials), 3))
     with one_blas_thread():
-        for A, rows in cells_of(region, factors, job, n_cells, cell_size, DRAW):
+        for A, rows in cells_of(region, factors, job, n_cells, cell_size, ERROR_DRAW):
             sums += TrialCell(A, rows.codes, rows.weights).errors(trials)
     return sums
 
@@ -85,7 +85,7 @@ class Errors:
         new = [trial for trial in dict.fromkeys(trials) if trial not in self.found]
         if not new:
             return
-        drawn = draw_cells(self._steps.job, self._n_cells, DRAW)
+        drawn = draw_cells(self._steps.job, self._n_cells, ERROR_DRAW)
         calls = [(region, n, self._factors, new, self._cell_size) for region, n in drawn.items()]
         sums = self._steps.run(region_errors, calls, _total)["sums"]
         for trial, (squared, wrong, weight) in zip(new, sums.tolist(), strict=True):
@@ -105,7 +105,7 @@ def _total(parts: Sequence[Float64]) -> dict[str, Float64]:
 
 
 def choose_coarsely(
-    steps: Steps, factors: Float64, kernel: KernelName, grid: Grid, cell_size: int = LOOK_ROWS
+    steps: Steps, factors: Float64, kernel: KernelName, grid: TrialGrid, cell_size: int = LOOK_ROWS
 ) -> Chosen:
     """Return the best of a coarse grid, by few cells: where to begin."""
     errors = Errors(steps, factors, N_COARSE_CELLS, cell_size)
@@ -118,10 +118,10 @@ def choose_coarsely(
 
 
 def choose(
-    steps: Steps, factors: Float64, start: Trial, grid: Grid, cell_size: int = LOOK_ROWS
+    steps: Steps, factors: Float64, start: Trial, grid: TrialGrid, cell_size: int = LOOK_ROWS
 ) -> Chosen:
     """Return the best trial that is found from a start, by neighbors two places away, then one."""
-    errors = Errors(steps, factors, N_CELLS, cell_size)
+    errors = Errors(steps, factors, N_ERROR_CELLS, cell_size)
     errors.look([start])
     place, reach = start, 2
     while reach:
@@ -133,7 +133,7 @@ def choose(
     return errors.best()
 
 
-def _neighbors(trial: Trial, reach: int, grid: Grid) -> list[Trial]:
+def _neighbors(trial: Trial, reach: int, grid: TrialGrid) -> list[Trial]:
     """Return the trials so many places beside one, on the grid."""
     width, ridge = grid.widths.index(trial.width), grid.ridges.index(trial.ridge)
     widths = [width + step for step in (-reach, reach) if 0 <= width + step < len(grid.widths)]

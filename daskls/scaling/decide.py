@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskls.records import Float64, KernelName
-from daskls.scaling.choose import Chosen, Grid, choose, choose_coarsely
+from daskls.scaling.choose import Chosen, TrialGrid, choose, choose_coarsely
 from daskls.scaling.judge import Judgement, compare, judge_scales
 from daskls.scaling.rounds import learn_factors
 from daskls.scaling.steps import Steps
@@ -80,7 +80,7 @@ def choose_for(
     name: str,
     factors: Float64,
     kernels: Sequence[KernelName],
-    grid: Grid,
+    grid: TrialGrid,
     cell_size: int = LOOK_ROWS,
 ) -> Candidate:
     """Return a scale with the best kernel, width and ridge for it."""
@@ -101,7 +101,7 @@ def _best_of(found: Sequence[Chosen]) -> tuple[Chosen, tuple[Chosen, ...]]:
     return replace(best, n_tried=sum(own.n_tried for own in found)), rivals
 
 
-def settle(steps: Steps, taken: Candidate, grid: Grid, cell_size: int) -> Candidate:
+def settle(steps: Steps, taken: Candidate, grid: TrialGrid, cell_size: int) -> Candidate:
     """Return a scale with width and ridge chosen once more, on cells of the size that is used.
 
     From what smaller cells have chosen.
@@ -118,7 +118,7 @@ def settle(steps: Steps, taken: Candidate, grid: Grid, cell_size: int) -> Candid
 
 
 def decide_scale(
-    steps: Steps, spreads: Float64, kernels: Sequence[KernelName], grid: Grid
+    steps: Steps, spreads: Float64, kernels: Sequence[KernelName], grid: TrialGrid
 ) -> Decision:
     """Compare rows as given, by their spread, and in a learned scale, on held-out rows.
 
@@ -127,7 +127,7 @@ def decide_scale(
     steps : Steps
     spreads : float64 array, shape (d,). What makes rows as given of rows that regions keep.
     kernels : names of kernels to choose from
-    grid : Grid
+    grid : TrialGrid
     """
     given = judged(steps, choose_for(steps, "given", spreads, kernels, grid))
     spread = judged(steps, choose_for(steps, "spread", np.ones(len(spreads)), kernels, grid))

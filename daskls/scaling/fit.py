@@ -14,7 +14,7 @@ from daskls.records import FeatureScale, Float64, ScalingSpec
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.run.sample import Sample
-from daskls.scaling.choose import Grid
+from daskls.scaling.choose import TrialGrid
 from daskls.scaling.decide import Candidate, Decision, choose_for, decide_scale, settle
 from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_groups, plan_regions
 from daskls.scaling.spread import spreads
@@ -93,8 +93,8 @@ class _Search:
         return min(self.begun.request.cell_size, MAX_CELL_ROWS)
 
     @property
-    def _grid(self) -> Grid:
-        return Grid.of(self.begun.request.spec)
+    def _grid(self) -> TrialGrid:
+        return TrialGrid.of(self.begun.request.spec)
 
     def asked(self) -> tuple[str, Float64 | None]:
         """Return the name of what is asked for, and the factors if they are known; None: rows."""
@@ -124,7 +124,7 @@ class _Search:
         """Return which scale is taken, settled where that is all there is to choose."""
         if not self.is_settled:
             # Cells choose for themselves; a scale is learned by least squares all the same.
-            return decide_scale(steps, self.spread, ("rbf",), Grid())
+            return decide_scale(steps, self.spread, ("rbf",), TrialGrid())
         decision = decide_scale(steps, self.spread, self.scaling.kernels, self._grid)
         return replace(decision, taken=settle(steps, decision.taken, self._grid, self._cell_size))
 

@@ -63,8 +63,8 @@ HELD_SHARE = 5
 RUN_ROWS, LEAST_RUNS = 500, 200
 # Rows of all groups by chance.
 MAX_GROUP_ROWS = 16_000
-BLOCKS, ROWS, STEPS = "blocks", "rows", "steps"
-NAMES = ("X", "codes", "weights", "numbers")
+COLLECTED, GATHERED, STEPS = "blocks", "rows", "steps"
+REGION_COLUMNS = ("X", "codes", "weights", "numbers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +155,11 @@ def plan_groups(job: RegionJob, n_rows: int, size: int) -> RegionJob:
 
 
 def _block_key(job: RegionJob, start: int, n_rows: int) -> str:
-    return f"{job.folder(BLOCKS)}/{start:012d}-{start + n_rows:012d}"
+    return f"{job.folder(COLLECTED)}/{start:012d}-{start + n_rows:012d}"
 
 
 def _region_key(job: RegionJob, region: int) -> str:
-    return f"{job.folder(ROWS)}/{region:06d}-{region:06d}"
+    return f"{job.folder(GATHERED)}/{region:06d}-{region:06d}"
 
 
 def _leaves_of(job: RegionJob, rows: Float32, numbers: RowNumbers) -> Int64:
@@ -216,7 +216,7 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
         columns = read_pack(job.root, key)
         own = columns.pop("leaf") == job.leaves[region]
         parts.append({name: values[own] for name, values in columns.items()})
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in NAMES}
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in REGION_COLUMNS}
     kept = _fewest(len(joined["numbers"]), job.max_rows)
     write_pack(
         job.root, _region_key(job, region), {n: values[kept] for n, values in joined.items()}
@@ -244,7 +244,7 @@ def collect_regions(
     store = open_store(job.root)
     if all(store.exists(_region_key(job, region)) for region in range(job.n_regions)):
         return
-    with clock.stage("regions", rows.n_blocks, lambda: len(store.names(job.folder(BLOCKS)))):
+    with clock.stage("regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))):
         keys = map_rows(
             collect_block,
             rows,

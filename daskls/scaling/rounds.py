@@ -19,11 +19,11 @@ from daskls.scaling.trial import LOOK_ROWS, Trial, cells_of, draw_cells
 __all__ = ["learn_factors", "next_factors", "region_gradients"]
 
 # One round gains nothing on Covertype, six almost all that eight do.
-N_ROUNDS = 6
-N_CELLS = 12
+N_LEARNING_ROUNDS = 6
+N_GRADIENT_CELLS = 12
 # While rounds run no factor falls below this share of the largest: what is 0 cannot come back.
 LEAST_SHARE = 1e-3
-DRAW = 100
+GRADIENT_DRAW = 100
 
 
 @undisturbed
@@ -84,11 +84,11 @@ def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
     trial : Trial. What cells are solved with in all rounds.
     """
     job, factors = steps.job, np.ones(len(start))
-    for _ in range(N_ROUNDS):
+    for _ in range(N_LEARNING_ROUNDS):
         # The same draw in all rounds: the cells differ by the scale alone.
         calls = [
-            (region, n, start * factors, trial, DRAW)
-            for region, n in draw_cells(job, N_CELLS, DRAW).items()
+            (region, n, start * factors, trial, GRADIENT_DRAW)
+            for region, n in draw_cells(job, N_GRADIENT_CELLS, GRADIENT_DRAW).items()
         ]
         sums = steps.run(region_gradients, calls, _total)["sums"]
         factors = next_factors(sums, factors)

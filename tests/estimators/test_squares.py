@@ -1,0 +1,150 @@
+"""Least-squares cells as users see them: values, classes, partitions, weights, what is refused."""
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+from support import checkers
+
+from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
+
+X, Y = checkers(500, n_classes=3)
+Q = np.random.default_rng(3).random((400, 2))
+GIVEN = {"loss": "squared_error", "C": 20.0, "gamma": 15.0}
+
+
+def regressed(X, y, queries, C, gamma, weights=None, kernel="rbf"):
+    """Return the values of kernel ridge regression, one column a class."""
+    targets = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
+    far = [((a[:, None] - X) ** 2).sum(axis=2) for a in (X, queries)]
+    K, of_queries = (np.exp(-gamma * (d if kernel == "rbf" else np.sqrt(d))) for d in far)
+    ridge = KernelRidge(alpha=1 / (2 * C), kernel="precomputed")
+    return ridge.fit(K, targets, sample_weight=weights).predict(of_queries)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "exponential"])
+def test_one_cell_is_kernel_ridge_regression(kernel):
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
+    model = VoronoiSVC(**GIVEN, kernel=kernel, random_state=0).fit(X, Y, weights)
+    expected = regressed(X, Y, Q, 20.0, 15.0, weights, kernel)
+    np.testing.assert_allclose(model.decision_function(Q), expected, atol=2e-3)
+    assert (
+        model.predict(Q).tolist() == model.classes_[model.decision_function(Q).argmax(1)].tolist()
+    )
+
+
+def test_two_classes_have_one_value_that_speaks_for_the_second():
+    y = np.where(Y > 0, "yes", "no")
+    model = VoronoiSVC(**GIVEN, random_state=0).fit(X, y)
+    expected = regressed(X, y, Q, 20.0, 15.0)[:, 1]
+    found = model.decision_function(Q)
+    assert found.shape == (len(Q),)
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    assert model.predict(Q).tolist() == np.where(found > 0, "yes", "no").tolist()
+
+
+def test_cells_of_many_classes_hold_few_of_them():
+    rng = np.random.default_rng(0)
+    X = rng.random((2600, 1)) * 26
+    y = X[:, 0].astype(int)
+    model = VoronoiSVC(cell_size=250, loss="squared_error", C=100.0, gamma=2.0, random_state=0)
+    model.fit(X, y)
+    assert model.fit_report_.n_classes.max() < 6
+    values = model.decision_function(X)
+    assert values.shape == (2600, 26)
+    assert (model.predict(X) == y).mean() > 0.95
+    # Absent classes have -1, and every present one more.
+    own = values[y == 13]
+    assert (own[:, :8] == -1).all()
+    assert ((values == -1).sum(axis=1) >= 20).all()
+    assert (values.max(axis=1) > -1).all()
+
+
+def test_absent_classes_stay_below_present_ones_however_low():
+    # Far from all rows of a cell of three classes, every value is near 0; near -1 inside.
+    y = np.repeat(np.arange(6), 30)
+    X = 10.0 * y[:, None] + 40 * (y[:, None] > 2)
+    X = X + np.random.default_rng(0).normal(size=X.shape) * 0.1
+    model = VoronoiSVC(cell_size=90, loss="squared_error", C=1e3, gamma=0.05, random_state=0)
+    values = model.fit(X, y).decision_function([[0.0], [10.0], [20.0], [5.0]])
+    assert (values[:, 3:] == -1).all()
+    assert (values[:, :3] > -1).all()
+    # Some would be lower.
+    assert (values[:, :3] == np.nextafter(-1.0, 0.0)).any()
+
+
+def test_partitions_average_clipped_values():
+    params = {**GIVEN, "cell_size": 130, "random_state": 0}
+    model = VoronoiSVC(**params, n_partitions=3).fit(X, Y)
+    reader = model._reader
+    views = model._method().space(reader).find(Q)
+    from daskls.methods.scores import model_scores
+
+    total = np.zeros((len(Q), 3))
+    for cells in views:
+        for cell in np.unique(cells):
+            own = cells == cell
+            total[own] += np.clip(model_scores(reader.read_cell(int(cell)), Q[own], 3), -1, 1)
+    np.testing.assert_allclose(model.decision_function(Q), total / 3, atol=1e-12)
+
+
+def test_equal_rows_count_by_their_weight():
+    weights = np.random.default_rng(2).integers(1, 4, len(X))
+    model = VoronoiSVC(**GIVEN, random_state=0).fit(X, Y, weights)
+    repeated = VoronoiSVC(**GIVEN, random_state=0).fit(
+        np.repeat(X, weights, axis=0), np.repeat(Y, weights)
+    )
+    np.testing.assert_allclose(model.decision_function(Q), repeated.decision_function(Q), atol=1e-3)
+    assert repeated.fit_report_.n_support.sum() == len(X)
+
+
+@pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
+@pytest.mark.parametrize("kernel", ["rbf", "auto"])
+def test_what_is_not_given_is_chosen_once_for_all_cells(kind, kernel):
+    model = kind(150, loss="squared_error", kernel=kernel, random_state=0).fit(X, Y)
+    assert model.score(X, Y) > 0.9
+    report = model.fit_report_
+    assert len(np.unique(report.C)) == 1
+    # Widths are relative: each cell has a gamma of its own.
+    assert len(np.unique(report.gamma)) == len(report) > 1
+
+
+def test_given_values_are_taken_as_they_are():
+    model = VoronoiSVC(150, loss="squared_error", gamma=7.0, random_state=0).fit(X, Y)
+    assert set(model.fit_report_.gamma) == {7.0}
+    model = VoronoiSVC(150, loss="squared_error", C=[3.0, 30.0], random_state=0).fit(X, Y)
+    assert set(model.fit_report_.C) <= {3.0, 30.0}
+
+
+def test_cells_of_one_class_say_so():
+    X = np.r_[np.zeros((50, 1)), np.ones((50, 1))] + np.random.default_rng(0).random((100, 1)) * 0.1
+    model = VoronoiSVC(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
+    assert model.decision_function([[0.0], [1.0]]).tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
+        ({"search": "full"}, "search='full' has no effect"),
+        ({"refit": "cell"}, "refit='cell' has no effect"),
+        ({"tol": 0.1}, "tol=0.1 has no effect"),
+        ({"kernel": "linear"}, "give one C"),
+        ({"loss": "hinge", "kernel": "auto"}, 'kernel="auto" is for loss="squared_error"'),
+    ],
+)
+def test_what_has_no_effect_is_refused(params, said):
+    with pytest.raises(ParameterError, match=said):
+        VoronoiSVC(**{"loss": "squared_error", **params}).fit(X, Y)
+
+
+def test_a_c_that_leaves_no_ridge_is_refused():
+    with pytest.raises(ParameterError, match="leaves a ridge"):
+        VoronoiSVC(loss="squared_error", C=1e29, gamma=1e-9, random_state=0).fit(X, Y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_kernels_of_inner_products_take_a_given_c(kernel):
+    model = VoronoiSVC(loss="squared_error", kernel=kernel, C=1.0, random_state=0).fit(
+        X, X[:, 0] > 0.5
+    )
+    assert model.score(X, X[:, 0] > 0.5) > 0.9

@@ -1,0 +1,173 @@
+"""Least squares against scikit-learn's kernel ridge regression, refits and plain linear algebra."""
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+
+from daskls import ParameterError
+from daskls.records import KernelSpec
+from daskls.solvers.squares.cell import merge_equal_rows, signs_of
+from daskls.solvers.squares.gradients import squared_gradients
+from daskls.solvers.squares.system import System, needs_float64
+
+RNG = np.random.default_rng(0)
+M = 60
+A = RNG.normal(size=(M, 3)).astype(np.float32)
+Y = signs_of(RNG.integers(3, size=M), 3)
+W = RNG.uniform(0.2, 3.0, size=M)
+# So small that the system is solved in float64.
+RIDGE = 1e-5
+KERNELS = [KernelSpec("rbf", 0.3), KernelSpec("exponential", 0.5), KernelSpec("poly", 0.2, 2, 1.0)]
+
+
+def gram(kernel, rows=A):
+    """Return the kernel matrix in float64, from distances one by one."""
+    rows = rows.astype(np.float64)
+    squared = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    if kernel.name == "rbf":
+        return np.exp(-kernel.gamma * squared)
+    if kernel.name == "exponential":
+        return np.exp(-kernel.gamma * np.sqrt(squared))
+    return (kernel.gamma * rows @ rows.T + kernel.coef0) ** kernel.degree
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_coefficients_are_those_of_kernel_ridge(kernel):
+    ridge = KernelRidge(alpha=RIDGE, kernel="precomputed").fit(gram(kernel), Y, sample_weight=W)
+    found = System(A, kernel).solve(Y, RIDGE / W)
+    assert found.alpha.dtype == np.float64
+    scale = np.abs(ridge.dual_coef_).max()
+    np.testing.assert_allclose(found.alpha / scale, ridge.dual_coef_ / scale, atol=1e-8)
+
+
+def bordered(kernel, ridges, targets, keep):
+    """Solve the bordered system of some rows; return coefficients and offsets."""
+    n = len(keep)
+    K = np.ones((n + 1, n + 1))
+    K[:n, :n] = gram(kernel)[np.ix_(keep, keep)] + np.diag(ridges[keep])
+    K[n, n] = 0.0
+    solved = np.linalg.solve(K, np.vstack([targets[keep], np.zeros((1, targets.shape[1]))]))
+    return solved[:n], solved[n]
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:2])
+@pytest.mark.parametrize("offset", [False, True])
+def test_held_out_values_are_those_of_as_many_refits(kernel, offset):
+    ridges = 1e-4 / W
+    found = System(A, kernel).solve(Y, ridges, offset=offset, held_out=True)
+    K = gram(kernel)
+    for i in range(0, M, 7):
+        keep = np.delete(np.arange(M), i)
+        if offset:
+            alpha, b = bordered(kernel, ridges, Y, keep)
+        else:
+            alpha, b = np.linalg.solve(K[np.ix_(keep, keep)] + np.diag(ridges[keep]), Y[keep]), 0
+        np.testing.assert_allclose(found.held_out[i], K[i, keep] @ alpha + b, atol=1e-8)
+
+
+def test_offsets_are_those_of_the_bordered_system():
+    ridges = 1e-4 / W
+    alpha, b = bordered(KERNELS[0], ridges, Y, np.arange(M))
+    found = System(A, KERNELS[0]).solve(Y, ridges, offset=True)
+    np.testing.assert_allclose(found.offsets, b, atol=1e-8)
+    np.testing.assert_allclose(found.alpha, alpha, atol=1e-6 * np.abs(alpha).max())
+    without = System(A, KERNELS[0]).solve(Y, ridges)
+    np.testing.assert_array_equal(without.offsets, 0.0)
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("ridge", [1e-3, 1e-2, 1.0])
+def test_float32_keeps_the_digits_that_matter(offset, ridge):
+    # Many near rows: a matrix whose eigenvalues reach from m down to nothing.
+    rows = RNG.random((1500, 2)).astype(np.float32)
+    targets = signs_of((rows[:, 0] > 0.5).astype(int), 2)
+    ridges = np.full(len(rows), ridge)
+    system = System(rows, KernelSpec("rbf", 2.0))
+    found = system.solve(targets, ridges, offset=offset, held_out=True)
+    assert found.held_out.dtype == np.float64
+    assert (found.alpha.dtype == np.float32) == (not needs_float64(ridge, len(rows)))
+    K = gram(system._kernel, rows) + np.diag(ridges)
+    inverse = np.linalg.inv(K)
+    if offset:
+        ones = inverse.sum(axis=1)
+        inverse -= np.outer(ones, ones) / ones.sum()
+    exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+    assert np.abs(found.held_out - exact).max() < 0.02
+
+
+def test_a_ridge_that_float32_would_lose_goes_to_float64():
+    assert not needs_float64(1e-2, 2000)
+    assert needs_float64(1e-4, 2000)
+    assert System(A, KERNELS[0]).solve(Y, np.full(M, 1.0)).alpha.dtype == np.float32
+
+
+def test_no_ridge_is_refused_not_enlarged():
+    with pytest.raises(ParameterError, match=r"leaves a ridge of .* lower C to"):
+        System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
+            np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
+        )
+
+
+def test_every_row_five_times_is_once_with_weight_5():
+    order = RNG.permutation(5 * M) % M
+    merged = merge_equal_rows(A[order], Y[order], np.ones(5 * M))
+    np.testing.assert_array_equal(merged.weights, 5.0)
+    np.testing.assert_array_equal(merged.A[merged.of_row], A[order])
+    np.testing.assert_array_equal(merged.Y[merged.of_row], Y[order])
+    K = KERNELS[0]
+    many = System(merged.A, K).solve(merged.Y, 1e-4 / merged.weights, held_out=True)
+    once = System(A, K).solve(Y, np.full(M, 1e-4 / 5), held_out=True)
+    np.testing.assert_allclose(many.held_out[merged.of_row], once.held_out[order], atol=1e-7)
+
+
+def test_merging_keeps_the_solution_and_the_order_of_first_rows():
+    rows = A[[3, 1, 3, 0, 1, 3]]
+    targets = np.array([[1.0], [1.0], [-1.0], [1.0], [1.0], [1.0]])
+    weights = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    merged = merge_equal_rows(rows, targets, weights)
+    np.testing.assert_array_equal(merged.A, A[[3, 1, 0]])
+    np.testing.assert_allclose(merged.Y[:, 0], [0.4, 1.0, 1.0])
+    np.testing.assert_array_equal(merged.weights, [10.0, 7.0, 4.0])
+    # The whole system has the same function: coefficients of copies add up.
+    kernel = KERNELS[0]
+    whole = np.linalg.solve(gram(kernel, rows) + np.diag(0.1 / weights), targets)
+    found = System(merged.A, kernel).solve(merged.Y, 0.1 / merged.weights)
+    added = np.zeros((3, 1))
+    np.add.at(added, merged.of_row, whole)
+    np.testing.assert_allclose(found.alpha, added, atol=1e-5)
+
+
+def test_zeros_of_both_signs_are_one_row():
+    rows = np.array([[0.0, 1.0], [-0.0, 1.0]], np.float32)
+    assert len(merge_equal_rows(rows, np.ones((2, 1)), np.ones(2)).A) == 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:2])
+def test_derivatives_equal_finite_differences(kernel):
+    rows, alpha = A.astype(np.float64), RNG.normal(size=(M, 2))
+
+    def values(points):
+        squared = ((points[:, None] - rows) ** 2).sum(axis=2)
+        far = squared if kernel.name == "rbf" else np.sqrt(squared)
+        return np.exp(-kernel.gamma * far) @ alpha
+
+    K = gram(kernel)
+    step = 1e-6
+    expected = np.zeros(3)
+    # The exponential kernel has a kink at each row, which central differences pass over.
+    for j in range(3):
+        move = np.zeros(3)
+        move[j] = step
+        found = (values(rows + move) - values(rows - move)) / (2 * step)
+        expected[j] = (found**2).sum()
+    np.testing.assert_allclose(squared_gradients(rows, alpha, K, kernel), expected, rtol=1e-5)
+
+
+def test_derivatives_at_some_rows():
+    kernel, alpha = KERNELS[0], RNG.normal(size=(M, 1))
+    rows, K = A.astype(np.float64), gram(KERNELS[0])
+    parts = [
+        squared_gradients(rows, alpha, K[own], kernel, own)
+        for own in (slice(0, None, 2), slice(1, None, 2))
+    ]
+    np.testing.assert_allclose(sum(parts), squared_gradients(rows, alpha, K, kernel))
