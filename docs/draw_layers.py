@@ -37,7 +37,7 @@ def place_rooms(rooms):
     """Return the center of each box: a row a level, wings above what they share."""
     rows = {}
     for room in sorted(rooms):
-        level = 5.5 if "/" in room else LEVELS[room]
+        level = LEVELS["methods"] - 0.5 if "/" in room else LEVELS[room]
         rows.setdefault(level, []).append(room)
     order = {level: i for i, level in enumerate(sorted(rows))}
     return {

@@ -97,6 +97,18 @@ CONTENTS: tuple[StoredItem, ...] = (
     *_of("bundles/*", "methods/cells", NEVER, ("branch_nodes", "int64", "leaves"), *TREES[2:]),
     *_of("bundles/*", "methods/neighborhoods", NEVER, ("leaf", "int64", "cells")),
     *_of("rows/*", "run/gather.py", "no answer needs rows: " + FINISH, *ROWS_HELD, *COUNTS_HELD),
+    *_of(
+        *("regions/rows*/*", "scaling/regions.py", FINISH),
+        *(("X", "float32", "n, d"), *ROWS_HELD[1:]),
+    ),
+    *_of(
+        *("regions/blocks*/*", "scaling/regions.py", FINISH),
+        *(("X", "float32", "n, d"), *ROWS_HELD[1:], ("leaf", "int64", "n")),
+    ),
+    *_of(
+        "regions/steps*/*", "scaling/rounds.py", FINISH, ("sums", "float64", "2 or trials, d or 3")
+    ),
+    *_of("regions/steps*/*", "scaling/judge.py", FINISH, ("rows", "float64", "4, n")),
     *_of("leaves", "run/gather.py", "with rows/", *COUNTS_HELD, ("bundles", "int64", "bundles, 2")),
     *_of("centers", "methods/neighborhoods", NEVER, ("places", "int64", "cells")),
     *_of("centers", "methods/neighborhoods", NEVER, ("owner", "int32", "n")),

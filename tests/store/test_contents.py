@@ -28,7 +28,7 @@ def held_in(store):
             else:
                 group = open_group(store, place)
                 yield from ((place, n, group.read(n, finite=False)) for n in group.names)
-        elif place.startswith(("sampling", "joint")) or name.endswith(".marker"):
+        elif place.startswith(("sampling", "joint", "regions")) or name.endswith(".marker"):
             yield from ((key, n, values) for n, values in read_pack(store, key).items())
         elif place.startswith("exchange"):
             yield place, name, None
@@ -50,7 +50,10 @@ def stores(tmp_path_factory):
             estimator, labels, params = MODELS[case]
             model = getattr(daskls, estimator)(store=folder / case, random_state=0, **params)
             model.fit(*draw_rows(labels))
-    return [Folder(str(folder / case)) for case in CASES]
+        for scale, kind in (("learned", daskls.VoronoiSVC), ("spread", daskls.RandomChunkSVC)):
+            model = kind(120, loss="squared_error", feature_scale=scale, store=folder / scale)
+            model.set_params(random_state=0).fit(*draw_rows("three"))
+    return [Folder(str(folder / case)) for case in (*CASES, "learned", "spread")]
 
 
 def test_the_table_is_what_stores_hold(stores):
