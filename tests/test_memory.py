@@ -92,7 +92,7 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
         regroup.assign_block(
             X, y, None, root="", fingerprint="", exchange=exchange,
             target=Target("classes", np.arange(2)), class_weight=np.ones(2),
-            first_kept=np.array([0, n_rows]), block_info=block_info,
+            scale=None, first_kept=np.array([0, n_rows]), block_info=block_info,
         )  # fmt: skip
 
     peak = X.nbytes + y.nbytes + peak_of(run)
