@@ -17,7 +17,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TaskSizes:
-    """What the projections need to know of a fit."""
+    """The sizes of a fit that projections of memory use."""
 
     n_features: int
     itemsize: int

@@ -107,7 +107,7 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class SolverSpec:
-    """What every cell is trained with.
+    """Parameters that every cell is trained with.
 
     ``C`` and ``gamma`` are candidate values, or None for the method's own grid. ``search`` says
     whether all combinations are trained, or from coarse to fine. ``clipped_gap`` says which
@@ -145,7 +145,7 @@ class SolverSpec:
 
 @dataclass(frozen=True)
 class ScalingSpec:
-    """What is to be decided from the data, for all cells, before space is cut.
+    """Decisions that the data make for all cells, before space is cut.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class CellReport:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What the kernels of a model see rows relative to, in training and in answers.
+    """The center and the scale of rows in kernels, the same in training and in prediction.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class FeatureScale:
-    """What a model makes of rows at its door: the same in training and in answers.
+    """The scale of features that rows are put into first, the same in training and in prediction.
 
     Behind the door rows have only the features whose factor is not 0, in float32.
 
@@ -293,7 +293,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class BundleReport:
-    """What `fit_bundle` returns: counts, never data."""
+    """The result of `fit_bundle`: counts, never data."""
 
     first_leaf: int
     last_leaf: int
@@ -355,7 +355,7 @@ class LeafRows:
 
     @property
     def nbytes(self) -> int:
-        """What it takes to keep the rows, and the float32 blocks of them that searches make."""
+        """Bytes of the rows, and of the float32 blocks that searches make of them."""
         m, d = self.X.shape
         return int(self.X.nbytes + self.numbers.nbytes + (m + 64) * (4 * (d + 4) + 8))
 

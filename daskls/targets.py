@@ -1,4 +1,4 @@
-"""What the answer of a row is, and how it travels: a class as its code, a number as itself.
+"""Targets of rows, and how they travel: a class as its code, a number as itself.
 
 The scan of y finds a fit's target; the exchange and gathered rows have a column of its dtype; the
 solver of a loss says which kind it trains on.
@@ -22,7 +22,7 @@ TARGET_DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What y holds for every row that counts.
+    """The targets of every row that counts.
 
     Attributes
     ----------

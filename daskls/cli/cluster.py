@@ -1,4 +1,4 @@
-"""Where a command runs: a scheduler given by its address, a local cluster, or threads here."""
+"""The place where a command runs: a scheduler's address, a local cluster, or threads here."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -32,7 +32,7 @@ SIDES = {DemoSet.CHECKERBOARD: 1.0, DemoSet.TWO_SPIRALS: 2.4}
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo prints; seconds and bytes as measured."""
+    """Results that the demo prints; seconds and bytes as measured."""
 
     accuracy: float
     bayes_accuracy: float

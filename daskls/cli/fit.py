@@ -31,14 +31,14 @@ class Kernel(StrEnum):
 
 
 class SearchMode(StrEnum):
-    """Which combinations of C and gamma are trained."""
+    """Combinations of C and gamma to train."""
 
     REFINE = "refine"
     FULL = "full"
 
 
 class Assign(StrEnum):
-    """Which center's model answers."""
+    """The center whose model predicts."""
 
     POINT = "point"
     CENTER = "center"
@@ -46,7 +46,7 @@ class Assign(StrEnum):
 
 
 class Selection(StrEnum):
-    """Where the parameters of neighborhoods are chosen."""
+    """The neighborhoods on which parameters are chosen."""
 
     LOCAL = "local"
     GRID = "grid"
@@ -54,14 +54,14 @@ class Selection(StrEnum):
 
 
 class Landmarks(StrEnum):
-    """Where landmarks come from."""
+    """Sources of landmarks."""
 
     RANDOM = "random"
     PCA = "pca"
 
 
 class Projection(StrEnum):
-    """How landmarks see rows."""
+    """Projections of rows on landmarks."""
 
     LINEAR = "linear"
     RBF = "rbf"
@@ -74,7 +74,7 @@ NNeighbors = Annotated[
 
 
 class Refit(StrEnum):
-    """What answers after the selection."""
+    """The model that predicts after the selection."""
 
     FOLDS = "folds"
     CELL = "cell"

@@ -1,4 +1,4 @@
-"""What commands read from their arguments."""
+"""Parsing and checking of the arguments of commands."""
 
 import os
 from collections.abc import Sequence

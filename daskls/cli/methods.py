@@ -1,4 +1,4 @@
-"""Which estimator a `--method` names, and which options it takes."""
+"""The estimator that a `--method` names, and the options that it takes."""
 
 import inspect
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What all classifiers share: the handle on a finished model, prediction, saving, pickling."""
+"""The base of all classifiers: the handle on a finished model, prediction, saving, pickling."""
 
 import os
 import uuid

@@ -1,4 +1,4 @@
-"""What the classifiers of one cross-validated SVM a cell share: constraints, sizes, warnings."""
+"""The base of classifiers with one local model a cell: constraints, sizes, warnings."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""What estimators share in their docstrings, written once.
+"""Parts of docstrings that estimators share, written once.
 
 A line of a class's docstring that holds nothing but names in braces, such as ``{store, client}``,
 stands for their entries below.

@@ -221,14 +221,14 @@ class FalkSVC(NeighborhoodClassifier):
 
     @property
     def selected_(self) -> dict[str, Any] | None:
-        """What the selection chose, with the errors of all candidates; None without one."""
+        """The selected parameters, with the errors of all candidates; None without a selection."""
         check_is_fitted(self)
         selected: dict[str, Any] | None = Root.open(self._reader.path).attributes.get("selected")
         return selected
 
     @property
     def cover_(self) -> dict[str, int]:
-        """How the centers were decided: ``n_rounds``, and ``n_searched`` rows."""
+        """Counts of the covering: ``n_rounds``, and ``n_searched`` rows."""
         check_is_fitted(self)
         return self._reader.cover
 

@@ -1,4 +1,4 @@
-"""What estimators check and convert before any graph is built."""
+"""Checks and conversions of estimators before any graph is built."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence

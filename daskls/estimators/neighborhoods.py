@@ -1,4 +1,4 @@
-"""What the classifiers on neighborhoods share: parameters and their constraints."""
+"""The base of classifiers on neighborhoods: parameters and their constraints."""
 
 import os
 from collections.abc import Sequence

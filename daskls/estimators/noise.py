@@ -35,7 +35,7 @@ COPY_ROWS = 1 << 16
 
 
 class NoiseFilter(SharesClient):
-    """What both filters share."""
+    """The base of both filters."""
 
     client: Any
     model_: NeighborhoodClassifier
@@ -102,7 +102,7 @@ class NoiseFilter(SharesClient):
 
     @property
     def keep_(self) -> Any:
-        """Which training rows to keep: bool (n,), lazy where X was."""
+        """Mask of the training rows to keep: bool (n,), lazy where X was."""
         return self._keep(0.5)
 
     def transform(self, X: Any) -> Any:
@@ -371,5 +371,5 @@ class KNNSVMNoiseFilter(NoiseFilter):
 
     @property
     def keep_(self) -> Any:
-        """Which training rows to keep: bool (n,), lazy where X was."""
+        """Mask of the training rows to keep: bool (n,), lazy where X was."""
         return self._keep(float(self.threshold))

@@ -50,7 +50,7 @@ def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
 
 
 class ScalesFeatures:
-    """What estimators share that take ``feature_scale``: the request, and what came of it."""
+    """Estimators that take ``feature_scale``: the request, and the fitted scale."""
 
     feature_scale: FeatureScaleParam
     kernel: str
@@ -71,7 +71,7 @@ class ScalesFeatures:
 
     @property
     def feature_importances_(self) -> Float64:
-        """How much each feature counts in distances, shape (n_features_in_,), summing to 1.
+        """The weight of each feature in distances, shape (n_features_in_,), summing to 1.
 
         Its factor times its spread, so that units cancel. There are none where rows stay as they
         are: then a feature's share is that of its units.

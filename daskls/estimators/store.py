@@ -1,4 +1,4 @@
-"""Where an estimator's model lives: its store, copies of it, and bytes for a pickle."""
+"""The home of an estimator's model: its store, copies of it, and bytes for a pickle."""
 
 import io
 import os

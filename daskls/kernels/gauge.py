@@ -18,7 +18,7 @@ GAUGE_STEP = 2.0**-20
 
 @dataclass(frozen=True, eq=False)
 class Gauge:
-    """Where rows lie, and how far around it.
+    """The center of rows, and their distance from it.
 
     Attributes
     ----------

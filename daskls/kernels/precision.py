@@ -1,4 +1,4 @@
-"""How far float32 may move the decision values of an rbf model: a bound, of the model alone.
+"""A bound on how far float32 moves the decision values of an rbf model, from the model alone.
 
 With u = 2^-24, x = gamma D of a squared distance D, and rho^2 = gamma r^2 of the longest support
 row: what rounds in float32 moves x, and so a kernel value exp(-x) by at most exp(-x) times that.

@@ -1,4 +1,4 @@
-"""What both pairwise solvers are made of: the gradient from nothing, its largest gain, one move."""
+"""Parts of both pairwise solvers: the gradient from nothing, its largest gain, one step."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a method is: everything that fits, answers and describes a model of it.
+"""The contract of a method: fitting, predicting and describing its models.
 
 A method is a frozen record of its parameters beyond the solver's. Its module is light: what trains
 is imported by `Method.fit`, so that a process which only predicts never loads the trainers.

@@ -1,4 +1,4 @@
-"""Where the rows of a leaf or a part of it lie, and how near to a query any of them can be."""
+"""Regions that hold the rows of a leaf or of a part of it, and bounds of distances to them."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a partition is: how rows are dealt to leaves, and leaves are cut further into cells.
+"""The contract of a partition: rows are assigned to leaves, leaves are cut further into cells.
 
 A fit cuts twice. Stage 1 makes a partition from a sample, whose leaves are what rows are regrouped
 by. Once all rows of a leaf lie together, `Partition.cut_leaf` cuts it into cells of bounded size,
@@ -34,7 +34,7 @@ class Partition(Protocol):
 
     @property
     def n_partitions(self) -> int:
-        """How many times the rows are dealt."""
+        """The number of partitions of the same rows."""
 
     def partition_of(self, leaf: int) -> int:
         """Return the partition of a leaf."""

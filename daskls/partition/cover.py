@@ -66,7 +66,7 @@ def farthest_first(X: Reals) -> Int64:
 
 
 class _NearerRows:
-    """Which rows may be nearer to a row than to those taken: distances in float32 say for most.
+    """Preselect the rows that may be nearer to a row than to those taken, by float32 distances.
 
     What is lost to float32 is bounded as in kernels/blocks.py.
     """

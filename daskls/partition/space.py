@@ -1,4 +1,4 @@
-"""What partitions of space share, and such a partition with its leaves cut further."""
+"""The base of partitions of space, and such a partition with its leaves cut further."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ BRANCH_SIZES = "branch_nodes"
 
 
 class Space:
-    """What partitions of space share: one defines ``center``, ``n_leaves``, `find` and its arrays.
+    """The base of partitions of space: one defines ``center``, ``n_leaves``, `find` and its arrays.
 
     A leaf that is too large is cut by a tree of half-spaces; the finished partition is the first
     one with a tree in each leaf.

@@ -1,4 +1,4 @@
-"""Which rows are drawn for what: disjoint subsamples, validation rows, further rows.
+"""Purposes that rows are drawn for: disjoint subsamples, validation rows, further rows.
 
 All of it is read off a seeded permutation of the global row numbers: the first places are the
 subsamples', one after the other, the next ones those of the validation rows, and so on.
@@ -28,7 +28,7 @@ SUBSAMPLE_ROWS_PER_CLASS = 20
 
 @dataclass(frozen=True)
 class Draws:
-    """How many of n rows are drawn for what.
+    """The number of rows drawn for each purpose, of n.
 
     Attributes
     ----------

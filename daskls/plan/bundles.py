@@ -1,4 +1,4 @@
-"""How fine the sampled tree is, and which leaves are trained together."""
+"""The depth of the sampled tree, and the leaves that are trained together."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ MAX_BUNDLE_COST = 3e7
 
 @dataclass(frozen=True)
 class Resources:
-    """What the current scheduler offers.
+    """The slots and the memory that the current scheduler offers.
 
     ``n_slots`` tasks run at once, each with ``task_nbytes`` of memory. ``held`` says what workers
     hold from before, where that is much; ``has_svc`` whether scikit-learn's SVC is part of it.
@@ -56,14 +56,14 @@ class Resources:
 
     @property
     def more(self) -> str:
-        """What always helps where a task has too little memory."""
+        """The remedy that always helps where a task has too little memory."""
         remedy = "give each worker more memory or fewer threads."
         return f"{remedy} {self.held}" if self.held else remedy
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How large the parts of a fit are, as expected from its sizes or as found on the way.
+    """The sizes of the parts of a fit, as expected or as found on the way.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a task that trains the cells of a leaf demands: its own part, and the solver's."""
+"""Memory of the tasks that train the cells of a leaf: their own part, and the solver's."""
 
 from daskls.memory import TaskSizes, grow_nbytes
 from daskls.solvers.registry import find_solver

@@ -1,4 +1,4 @@
-"""What would not fit a task is refused before any training: what all methods refuse."""
+"""Checks of memory before any training that all methods share."""
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, largest_block

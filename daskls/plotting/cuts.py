@@ -1,4 +1,4 @@
-"""How a model's space is cut, as pictures of a plane want it: polygons, and the cell of a pixel."""
+"""The cells of a model in a plane, for pictures: polygons, and the cell of each pixel."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""How often each combination of the grid was chosen, over all cells."""
+"""Counts of the cells that chose each combination of the grid."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self

@@ -1,4 +1,4 @@
-"""What every fit begins with: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
+"""The beginning of every fit: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
 
 import hashlib
 import warnings

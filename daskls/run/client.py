@@ -1,4 +1,4 @@
-"""Which client the tasks go to: the given one, the current one, or none; clusters of programs."""
+"""The client that tasks go to: the given one, the current one, or none; clusters of programs."""
 
 import logging
 import signal

@@ -1,4 +1,4 @@
-"""What stages ask of a method, what an estimator asks of a fit, and what a fit begins with.
+"""Contracts between estimators, methods and stages; the state that a fit begins with.
 
 Stages know no method: they call what `Contract` names, whatever class it is.
 """
@@ -30,7 +30,7 @@ class Contract(Protocol):
 
     @property
     def n_copies(self) -> int:
-        """How many times a fit writes the rows beside the exchange."""
+        """Copies of the rows that a fit writes beside the exchange."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
@@ -53,7 +53,7 @@ class Contract(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FitRequest:
-    """What an estimator asks for.
+    """The request of an estimator.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class FitRequest:
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
-    """What stage 1 found and decided.
+    """Findings and decisions of stage 1.
 
     Once ``scale`` is known, sample and sizes are of rows as they pass it.
     """

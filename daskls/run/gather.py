@@ -39,7 +39,7 @@ N_GATHERS = 64
 
 @dataclass(frozen=True)
 class RowsHandle:
-    """What a task needs to open a model's rows, and how many bytes of them its process keeps.
+    """A handle on a model's rows, and the bytes of them that a process keeps.
 
     ``fold`` leaves rows out of all searches: (seed, number of folds, the fold held out).
     """
@@ -74,7 +74,7 @@ def folds_of(numbers: RowNumbers, seed: int, n_folds: int) -> Keys:
 
 @dataclass(frozen=True)
 class GatherJob:
-    """What every `gather_bundle` needs."""
+    """Arguments of every `gather_bundle`."""
 
     root: str
     fingerprint: str

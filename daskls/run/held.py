@@ -1,4 +1,4 @@
-"""What a worker's process holds beside its tasks, and how it lets go of it."""
+"""Memory that a worker's process holds beside its tasks, and its release."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Which fit a store belongs to: the identity of its data and parameters."""
+"""The identity of a fit, by its data and parameters, which a store belongs to."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Which labels a classifier takes: whole numbers, booleans or text, all of one kind.
+"""Labels that a classifier takes: whole numbers, booleans or text, all of one kind.
 
 These are what a model keeps, as JSON. In memory or not, the same labels are taken and refused.
 """

@@ -25,7 +25,7 @@ __all__ = ["Sight", "current_sight", "guarded", "shared_with_workers"]
 
 @dataclass(frozen=True)
 class Marks:
-    """What a worker must see: a file that the client keeps in the store, and the data's paths."""
+    """Paths that a worker must see: a file that the client keeps in the store, and the data's."""
 
     probe: str
     data: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How far a stage is, seen from the store: it works with every scheduler."""
+"""Progress of a stage, seen from the store: it works with every scheduler."""
 
 import threading
 import time

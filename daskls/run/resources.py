@@ -1,4 +1,4 @@
-"""What the current scheduler offers to a fit: slots, and memory a task, as its workers say."""
+"""Resources of a fit: slots, and memory a task, as the scheduler's workers say."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +32,7 @@ class Process:
 
     @property
     def baseline(self) -> int:
-        """What it holds, or will as soon as it has begun."""
+        """Bytes that it holds, or will as soon as it has begun."""
         return max(self.held.nbytes, BASELINE_NBYTES)
 
     def task_nbytes(self, n_beside: int) -> int:

@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class BlockTargets:
-    """What one block says: labels with their kept rows, weights, and the first bad row of each.
+    """Findings in one block: labels with their kept rows, weights, and the first bad row of each.
 
     Numbers have no labels.
     """

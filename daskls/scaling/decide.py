@@ -1,4 +1,4 @@
-"""Which scale of features all cells share, and which kernel, width and ridge."""
+"""The choice of the scale, the kernel, the width and the ridge that all cells share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

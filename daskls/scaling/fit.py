@@ -74,7 +74,7 @@ def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: A
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What has to be found out, and what by."""
+    """A search for the scale and the parameters that all cells share."""
 
     begun: Beginning
     scaling: ScalingSpec

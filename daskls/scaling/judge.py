@@ -1,4 +1,4 @@
-"""Which scale is taken: judged by rows that took no part in learning it, or in any choice.
+"""Comparison of scales on rows that took no part in learning them, or in any choice.
 
 Between rounds leave-one-out errors move by a point because the cells change, so that scales are
 compared on the same rows, each with cells, width and ridge of its own.

@@ -69,7 +69,7 @@ REGION_COLUMNS = ("X", "codes", "weights", "numbers")
 
 @dataclass(frozen=True, eq=False)
 class RegionJob:
-    """Where the regions are, and what tasks need to read their rows.
+    """The regions, and what tasks need to read their rows.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ PRODUCTS = ("linear", "poly")
 
 @dataclass(frozen=True)
 class Trial:
-    """What cells are solved with.
+    """Parameters that cells are solved with.
 
     Attributes
     ----------

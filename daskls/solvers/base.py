@@ -39,7 +39,7 @@ class CellRows:
 
 
 class Sizes(Protocol):
-    """What a projection of bytes knows of a fit."""
+    """The sizes of a fit that a projection of bytes uses."""
 
     @property
     def n_features(self) -> int:
@@ -55,7 +55,7 @@ class Sizes(Protocol):
 
     @property
     def spec(self) -> SolverSpec:
-        """What cells are trained with."""
+        """Parameters that cells are trained with."""
 
 
 class LocalSolver(ABC):

@@ -23,7 +23,7 @@ EDGE = 0.05
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one round found at one bias: sums over all cells."""
+    """The result of one round at one bias: sums over all cells."""
 
     round: int
     bias: float

@@ -1,4 +1,4 @@
-"""Which points of a grid a search from coarse to fine visits."""
+"""Points of a grid that a search from coarse to fine visits."""
 
 __all__ = ["NO_PASS", "GridPoint", "coarse_points", "near_points", "tried_points"]
 

@@ -1,4 +1,4 @@
-"""Which landmarks the rows of all cells are projected on."""
+"""Landmarks that the rows of all cells are projected on."""
 
 import numpy as np
 

@@ -122,7 +122,7 @@ class LocalRows:
 
     @property
     def _gamma_unit(self) -> float:
-        """What the gamma of rows in units is larger by."""
+        """The factor of gamma for rows measured in ``unit``."""
         return self.unit if self.spec.kernel == "exponential" else self.unit**2
 
     def constant(self, report: CellReport) -> LocalModel:

@@ -18,7 +18,7 @@ __all__ = ["Line", "Seeds", "Width", "write_kernel"]
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """What training without one fold gave: betas float32 (n, s), offsets float32 (n, n_pairs)."""
+    """Solutions without one fold: betas float32 (n, s), offsets float32 (n, n_pairs)."""
 
     betas: Float32
     offsets: Float32

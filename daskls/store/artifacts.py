@@ -1,4 +1,4 @@
-"""What lies inside a store, whatever the store lies in: opened here, and marked here.
+"""Artifacts inside a store, on whatever back end: opened here, and marked here.
 
 The data of an attempt has a name of its own, by a number that is drawn; the marker, which is put
 last and once, holds the number, the lengths and the sums. So a reader sees one writer's data or

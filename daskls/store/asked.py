@@ -1,4 +1,4 @@
-"""Which parts of a model hold the cells that are asked, so that no other file is opened."""
+"""The parts of a model that hold the cells of a query, so that no other file is opened."""
 
 from collections.abc import Iterator, Sequence
 

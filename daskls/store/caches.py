@@ -1,4 +1,4 @@
-"""What a process keeps open for its next task, and how it lets go of all of it."""
+"""Caches that a process keeps for its next task, and their release."""
 
 import threading
 from collections.abc import Callable

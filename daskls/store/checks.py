@@ -1,4 +1,4 @@
-"""What is read is looked at before compiled code trusts it: sizes, pointers, trees, codes.
+"""Checks of what is read before compiled code trusts it: sizes, pointers, trees, codes.
 
 A checksum says that a file is what was written. These say that it is what a reader may index by,
 whoever wrote it.

@@ -1,4 +1,4 @@
-"""What a store holds: one table, which ``docs/stores.md`` is made from.
+"""The contents of a store: one table, which ``docs/stores.md`` is made from.
 
 Dimensions are named: n rows, d features, b blocks, p partitions or problems, k classes; the others
 say what they count. ``X`` among the dtypes is that of the data set as floats (``float32`` or

@@ -1,4 +1,4 @@
-"""What makes a data set: its attributes, its arrays, and the values that these can hold."""
+"""The definition of a data set: its attributes, its arrays, and the values that these can hold."""
 
 from typing import Any
 

@@ -199,7 +199,7 @@ class Exchange:
 
     @property
     def _record(self) -> np.dtype[Any]:
-        """What the manifest says of a leaf in one block: its rows, and their sum."""
+        """An entry of the manifest: the rows of a leaf in one block, and their sum."""
         return np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
 
     def _write_record(self, file: Writer, number: int, record: Table) -> None:

@@ -1,4 +1,4 @@
-"""Where stores and data lie, and what a disk that refuses says: one error with its remedy."""
+"""Paths of stores and data, and errors of disks as one error with its remedy."""
 
 import errno
 import os

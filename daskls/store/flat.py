@@ -43,7 +43,7 @@ PACKED_DTYPES = frozenset(
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What an array is: a group's description keeps it."""
+    """The dtype and the shape of an array, kept in a group's description."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -118,7 +118,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where an array is inside a packed one, of bytes: a group's description keeps it."""
+    """The place of an array inside a packed one, of bytes, kept in a group's description."""
 
     dtype: str
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What is read of a store and is not what was written: one error, which names the file."""
+"""Damage: what is read is not what was written. One error, which names the file."""
 
 import os
 from collections.abc import Iterator

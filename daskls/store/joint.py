@@ -1,4 +1,4 @@
-"""What L3-SVMs keep: landmarks, the cells' states round by round, and the finished model.
+"""Stores of L3-SVMs: landmarks, the cells' states round by round, and the finished model.
 
 ``joint/<phase>-<round>/<first>-<last>`` holds what one task found for some cells: states, which the
 next round begins from, and statistics, which come last, name the states by their attempt, and are
@@ -37,7 +37,7 @@ LANDMARKS_GROUP = "landmarks"
 
 @dataclass(frozen=True, eq=False)
 class CellStates:
-    """Where some cells stand with some problems.
+    """The state of some cells in some problems.
 
     Attributes
     ----------

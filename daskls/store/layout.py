@@ -1,4 +1,4 @@
-"""What a model on disk looks like, and how its root is read and checked.
+"""The layout of a model on disk, and its root: reading and checking.
 
 What a store holds is one table, `store/contents.py`; ``docs/stores.md`` is made from it. Groups are
 sealed (`store/groups.py`), what is deleted are packs (`store/packs.py`) and the exchange's files:

@@ -263,7 +263,7 @@ class BundleModels:
 
     @cached_property
     def decision(self) -> Decision:
-        """How the functions of the bundle's models speak for classes."""
+        """The meaning of the bundle's decision functions: "ovo" or "ovr"."""
         with malformed_is_damage(self.group.where()):
             found = self.group.attrs.get("decision", "ovo")
             if found not in ("ovo", "ovr"):

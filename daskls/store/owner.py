@@ -1,4 +1,4 @@
-"""Which process of which machine writes a store, and whether it still runs."""
+"""The process and the machine that write a store, and whether it still runs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How large a packed chunk would be, told before it is unpacked.
+"""The size of a packed chunk, found before it is unpacked.
 
 A chunk of some hundred kilobytes may unpack to gigabytes, whatever its array says of it.
 """

@@ -1,4 +1,4 @@
-"""What a fit keeps between its tasks and needs no longer than itself: small arrays, part by part.
+"""Small arrays that a fit keeps between its tasks, part by part, until it ends.
 
 ``sampling/<kind>/<first>-<last>`` is a pack of named arrays; it appears whole, so that it is its
 own marker. All of it goes when the model is finished.

@@ -205,13 +205,13 @@ class ModelReader:
 
     @property
     def method(self) -> dict[str, Any]:
-        """What the method has written about itself; empty for one on a partition."""
+        """The method's description of itself; empty for one on a partition."""
         values: dict[str, Any] = self.meta.get("method", {})
         return values
 
     @cached_property
     def spec(self) -> SolverSpec:
-        """What the cells were trained with; gamma as the fit found it."""
+        """Parameters that the cells were trained with; gamma as the fit found it."""
         spec = self.resolved.spec
         with malformed_is_damage(self.index.where()):
             gamma = self.index.attrs.get("gamma")
@@ -219,7 +219,7 @@ class ModelReader:
 
     @property
     def cover(self) -> dict[str, int]:
-        """How the centers of neighborhoods were decided: rounds, and rows searched."""
+        """Counts of the covering by centers of neighborhoods: rounds, and rows searched."""
         centers = read_centers(Root.open(self._store))
         if centers is None:
             return {}
@@ -227,7 +227,7 @@ class ModelReader:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What a method of one model tried, and what it chose; empty for the others."""
+        """The values that a method of one model tried, and its choice; empty for the others."""
         with malformed_is_damage(self.index.where()):
             return dict(self.index.attrs.get("summary", {}))
 

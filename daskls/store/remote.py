@@ -1,4 +1,4 @@
-"""What drivers raise for URLs, as one error."""
+"""Errors of drivers for URLs, as one error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

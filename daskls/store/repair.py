@@ -1,4 +1,4 @@
-"""What of a store is damaged, and what goes with it, so that the next fit makes only that again.
+"""Damaged parts of a store, and the parts that go with them, to be made again by the next fit.
 
 A fit makes a part from its inputs with the same bits again, so a damaged part is removed, and so
 is what was made from it where that would need more than the part alone.

@@ -1,4 +1,4 @@
-"""What a fit decided before it cut space: the scale of features, the parameters of all cells."""
+"""Decisions of a fit before it cuts space: the scale of features, the parameters of all cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where a model lives that nobody gave a place: until its last user is gone."""
+"""Temporary stores of models without a path, which go with their last user."""
 
 import os
 import tempfile
@@ -37,7 +37,7 @@ def _remove(path: Path, owner: int) -> None:
 
 
 class ModelHandle:
-    """What a task needs to open a model: a path and a fingerprint.
+    """A handle on a model: a path and a fingerprint.
 
     ``keep`` ties a temporary folder to whatever holds the handle, an estimator or the graph of a
     lazy prediction; it is dropped when the handle is sent to a worker.

@@ -1,4 +1,4 @@
-"""What every reader gives: the sizes of a table, its classes, and its rows in blocks."""
+"""The result of every reader: the sizes of a table, its classes, and its rows in blocks."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ LABEL_NAMES = ("y", "label", "target")
 
 @dataclass(frozen=True)
 class Options:
-    """What the caller of `convert` asked for, and a folder for temporary files."""
+    """The request of `convert`'s caller, and a folder for temporary files."""
 
     label: str | int | None
     split: str | None

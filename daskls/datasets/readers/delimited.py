@@ -20,7 +20,7 @@ __all__ = ["open_csv"]
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the lines of one file are read."""
+    """The format of the lines of one file."""
 
     path: Path
     delimiter: str

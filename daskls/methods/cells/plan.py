@@ -1,4 +1,4 @@
-"""What a task that trains cells or chunks demands."""
+"""Memory of the tasks that train cells or chunks."""
 
 import math
 from dataclasses import replace

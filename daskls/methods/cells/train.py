@@ -28,7 +28,7 @@ BRANCHES = "branch_nodes"
 
 @dataclass(frozen=True)
 class FitJob:
-    """What every `fit_bundle` needs: handles and parameters."""
+    """Arguments of every `fit_bundle`: handles and parameters."""
 
     root: str
     fingerprint: str

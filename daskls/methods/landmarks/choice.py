@@ -1,4 +1,4 @@
-"""What a fit of L3-SVMs settles for itself: how many clusters, which candidates of C, which C."""
+"""Choices made by a fit of L3-SVMs: the number of clusters, candidates of C, and C."""
 
 from collections.abc import Sequence
 

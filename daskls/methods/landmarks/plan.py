@@ -1,4 +1,4 @@
-"""What a task of an L3-SVM demands, and how many landmarks there may be."""
+"""Memory of the tasks of an L3-SVM, and the most landmarks that there may be."""
 
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import TaskSizes

@@ -33,7 +33,7 @@ ROWS_PER_LANDMARK = 2
 
 @dataclass(frozen=True)
 class JointJob:
-    """What every task of an L3-SVM needs: handles and parameters."""
+    """Arguments of every task of an L3-SVM: handles and parameters."""
 
     root: str
     fingerprint: str

@@ -7,7 +7,7 @@ __all__ = ["LandmarkSpec"]
 
 @dataclass(frozen=True)
 class LandmarkSpec:
-    """What L3-SVMs do beyond the solver's part.
+    """Parameters of L3-SVMs beyond the solver's.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which centers answer each query: that of its nearest row, or its nearest ones."""
+"""The centers that predict each query: that of its nearest row, or its nearest ones."""
 
 import numpy as np
 

@@ -36,7 +36,7 @@ __all__ = ["fit_centers_of", "fit_rows"]
 
 @dataclass(frozen=True)
 class Selected:
-    """What selection chose, or what was given."""
+    """Parameters that were selected, or given."""
 
     n_neighbors: int
     spec: SolverSpec

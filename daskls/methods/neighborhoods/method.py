@@ -25,7 +25,7 @@ __all__ = ["KNN", "KNNSVM", "Falk", "NeighborMethod"]
 
 @dataclass(frozen=True)
 class NeighborMethod(NeighborSpec, Method):
-    """What all methods on neighborhoods share."""
+    """The base of all methods on neighborhoods."""
 
     n_copies = 1
 

@@ -1,4 +1,4 @@
-"""How far each training row's label agrees with the models around it: mislabeled rows stand out."""
+"""Agreement of each training row's label with the models around it: mislabeled rows stand out."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a task on neighborhoods demands, and how many of them it gathers at once."""
+"""Memory of the tasks on neighborhoods, and how many of them are gathered at once."""
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, neighbor_search_nbytes

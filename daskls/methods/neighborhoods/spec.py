@@ -8,7 +8,7 @@ __all__ = ["NeighborSpec"]
 
 @dataclass(frozen=True)
 class NeighborSpec:
-    """What a method on neighborhoods does beyond the solver's part.
+    """Parameters of methods on neighborhoods beyond the solver's.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class CenterBundle:
 
 @dataclass(frozen=True)
 class NeighborJob:
-    """What every task on neighborhoods needs: a handle and the parameters that were chosen.
+    """Arguments of every task on neighborhoods: a handle and the parameters that were chosen.
 
     ``batch`` neighborhoods are gathered at once.
     """

@@ -89,7 +89,7 @@ def ball_quotas(radii: Float64, n_others: int) -> Int64:
 
 @dataclass(frozen=True)
 class BallJob:
-    """What the drawing of one step needs: its number, its radius_scale, the radius of all balls.
+    """Arguments of one step of drawing: its number, its radius_scale, the radius of all balls.
 
     A task may keep ``most`` pairs of a ball and a row.
     """

@@ -17,7 +17,7 @@ __all__ = ["EnrichJob", "merge_round", "nearest_of", "search_support"]
 
 @dataclass(frozen=True)
 class EnrichJob:
-    """What the searches of a round need: whose support rows, and how many neighbors of each."""
+    """Arguments of the searches of a round: whose support rows, and the number of neighbors."""
 
     own: SamplingJob
     step: int

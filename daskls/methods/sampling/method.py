@@ -27,7 +27,7 @@ __all__ = ["CGLQ", "LocalSampling", "Sampling"]
 
 @dataclass(frozen=True)
 class Sampling(SamplingSpec, Method):
-    """What both share: one model answers everywhere."""
+    """The base of both: one model predicts everywhere."""
 
     n_copies = 1
     # One model is trained with what was given.

@@ -1,4 +1,4 @@
-"""What a task that trains on a sample demands, and what of its memory is left for a cache."""
+"""Memory of the tasks that train on a sample, and what is left of it for a cache."""
 
 import math
 from dataclasses import replace

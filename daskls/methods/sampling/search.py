@@ -1,4 +1,4 @@
-"""What the searches for a sample share: rows drawn by number, a model a step, what is reported."""
+"""Searches for a sample: rows drawn by number, a model a step, a report."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ __all__ = ["SamplingSpec"]
 
 @dataclass(frozen=True)
 class SamplingSpec:
-    """What a method that trains one SVM on a chosen sample does beyond the solver's part.
+    """Parameters of methods that train one SVM on a chosen sample, beyond the solver's.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ FURTHER = ("further_order", "further_numbers", "further_places")
 
 @dataclass(frozen=True)
 class SamplingJob:
-    """What every task of a fit on samples needs: a handle and the parameters.
+    """Arguments of every task of a fit on samples: a handle and the parameters.
 
     ``n_further`` rows, of the positions after those of subsamples and validation, are noted too.
     """
@@ -158,7 +158,7 @@ def read_further(
 
 @dataclass(frozen=True)
 class TrainJob:
-    """What training needs beside: which parts hold the drawn rows."""
+    """Further arguments of training: the parts that hold the drawn rows."""
 
     own: SamplingJob
     tiles: tuple[tuple[int, int], ...]

@@ -1,4 +1,4 @@
-"""How much decision functions move along each feature."""
+"""Squared derivatives of decision functions along each feature."""
 
 import numpy as np
 

@@ -34,7 +34,7 @@ def needs_float64(least_ridge: float, n_rows: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a system's right-hand sides gave.
+    """The solution of a system for all its right-hand sides.
 
     Attributes
     ----------
