@@ -69,6 +69,7 @@ def begin_fit(
         request.cell_size,
         request.spec,
         target_nbytes=scan.target.dtype.itemsize,
+        # The rows that count are a copy only where some weight may be 0.
         n_block_copies=2 if rows.weights is None else 3,
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
@@ -83,6 +84,7 @@ def begin_fit(
     seed = find_seed(request, store)
     with clock.stage("sample", rows.n_blocks, None):
         sample = sample_rows(rows, scan, sampling.n_sample, seed, client)
+    # After the sample: the checksum of all rows, which that pass takes, is part of the identity.
     root = open_root(request, rows, scan, seed, sample.checksum, store)
     repair(root, request.method.check_complete, client)
     return Beginning(
@@ -119,6 +121,7 @@ def regroup_all(
     _check_disk(begun, partition.n_partitions + method.n_copies, exchange)
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
         leaf_rows = regroup_rows(begun, exchange, client)
+    # The plan was projected from the sample; leaves of all rows may be larger.
     largest = int(leaf_rows.max())
     found = Extent(begun.sizes, scan.n_kept, largest, rows.block_rows, at="found")
     method.check(found, begun.resources)
@@ -163,6 +166,7 @@ def _partition(begun: Beginning) -> Partition:
         return read_partition(group)
     with one_blas_thread():
         partition = begun.request.method.cut(begun)
+    # Only after the limit has held to the end: a disturbed cut is made again, never stored.
     write_partition(root, partition)
     return partition
 
@@ -170,6 +174,7 @@ def _partition(begun: Beginning) -> Partition:
 def grow_trunks(begun: Beginning) -> Forest:
     """Grow the trees on the sample."""
     X = begun.sample.X
+    # In float64: it is subtracted from rows before they become float32.
     center = X.mean(axis=0, dtype=np.float64)
     bound = begun.sampling.max_sampled_rows
     return grow_forest(X, bound, center, begun.request.n_partitions, begun.seed)
@@ -181,12 +186,15 @@ def scale_gamma(begun: Beginning) -> float:
     The sample is all rows up to some 65,000.
     """
     variance = float(begun.sample.X.var(dtype=np.float64))
+    # As scikit-learn, 1 where all values are equal.
     return 1.0 / (begun.sizes.n_features * variance) if variance else 1.0
 
 
 def _exchange(begun: Beginning, partition: Partition) -> Exchange:
     """Return the handle of this fit's exchange; its name holds the blocks, which may change."""
     rows = begun.rows
+    # A fit may be resumed on other chunks; block 3 of the old ones must not pass for block 3 of
+    # these.
     blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
     return Exchange(
         str(begun.root.path / f"exchange-{begun.fingerprint[:12]}-{blocks}"),

@@ -164,6 +164,7 @@ def one_blas_thread() -> Iterator[None]:
     try:
         yield
     except BaseException:
+        # The body's own error goes on, whether or not the limit held.
         _limit.leave(own)
         raise
     lifted = _limit.leave(own)

@@ -97,10 +97,12 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
         for leaf in range(leaves[0], leaves[1] + 1):
             own = job.exchange.read_leaf(leaf)
             tree, of_region = cut_into_cells(partition, own.X, leaf, job.region_rows)
+            # Stable: rows of a region stay in the order of their numbers, whatever the blocks were.
             own = own.take(np.argsort(of_region, kind="stable"))
             ptrs.append(np.r_[0, np.cumsum(np.bincount(of_region, minlength=tree.n_leaves))])
             rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
             regions.append(measure_regions(own.X, ptrs[-1]))
+    # Outside the limit: nothing is written before it has held to the end.
     write_leaves(Path(job.root), leaves[0], rows, ptrs, regions, _join(rows))
     return sum(len(own.X) for own in rows)
 

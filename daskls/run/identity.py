@@ -28,6 +28,7 @@ def check_free(store: Path) -> None:
     names = open_store(store).names()
     if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
         heal_root(store)
+    # Inputs that were in memory, the owner's file and the probe come before the root.
     elif store.is_file() or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
             f"The store {store} exists and is no model. Give a path that does not exist yet."
@@ -127,6 +128,7 @@ def _json_weight(weight: dict[Any, float] | str | None) -> Any:
     """Return class weights as JSON values."""
     if not isinstance(weight, dict):
         return weight
+    # Sorted: the order in which a dict names classes is no part of the fit's identity.
     return sorted([str(label), float(value)] for label, value in weight.items())
 
 

@@ -102,6 +102,7 @@ class Patience:
         if self.client.status in ("closing", "closed"):
             raise cluster_error("The cluster was closed, or its scheduler was lost")
         now = time.monotonic()
+        # Where patience is short, several looks must fit into it.
         if now - self._looked < min(SCHEDULER_LOOK_S, self.limit_s / 4):
             return
         if self._works():
@@ -119,6 +120,8 @@ class Patience:
         if found is None:
             return False
         workers, processing = found
+        # The scheduler's times are compared with each other only: its clock need not be the
+        # client's.
         before, self._seen = self._seen, {w: at["last_seen"] for w, at in workers.items()}
         running = [w for w, at in workers.items() if at["status"] == "running"]
         heard = [w for w in running if self._seen[w] != before.get(w)]

@@ -107,6 +107,7 @@ def find_unseen(marks: Marks) -> tuple[str, str] | None:
     return None if path is None else (socket.gethostname(), path)
 
 
+# Of the context, not of the process: fits in several threads have different stores.
 _sight: ContextVar[Sight | None] = ContextVar("_sight", default=None)
 
 

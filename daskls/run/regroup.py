@@ -127,6 +127,7 @@ def regroup_rows(begun: Beginning, exchange: Exchange, client: Any = None) -> In
         first_kept=scan.first_kept,
         scale=begun.scale,
     )
+    # Row checksums add up, so that blocks may end in any order, or be those of an earlier try.
     if sum(sums) % 2**64 != begun.sample.checksum:
         # Its markers would give the next fit the same wrong rows.
         exchange.delete()

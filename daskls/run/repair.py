@@ -41,6 +41,7 @@ def repair(root: Root, check_complete: Callable[[Root], None], client: Any = Non
     check = dask.delayed(check_parts, pure=False)
     tasks = [check(root.path, [key for key, _ in parts[a : b + 1]]) for a, b in groups]
     files = [file for found in compute(tasks, client) for file in found] if tasks else []
+    # Where a file is damaged the model is unfinished anyway, and the check may stop at that file.
     lack = _find_lack(root, check_complete) if root.is_complete and not files else None
     for what in [*files, *([lack] if lack else [])]:
         log.warning("The store %s is damaged and is made whole again: %s.", root.path, what)

@@ -135,6 +135,7 @@ def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
         handle,
         chunks=(row_chunks, (width,)),
         dtype=np.dtype(handle.dtype),
+        # Without it Dask would call the task on no rows to find it out.
         meta=np.empty((0, 0), handle.dtype),
     )
 
@@ -213,6 +214,7 @@ def _check_precision(dtype: np.dtype[Any], name: str) -> None:
 
 def _known_chunks(array: da.Array) -> da.Array:
     """Compute chunk sizes that are not known."""
+    # Dask has NaN for a size that it does not know.
     unknown = any(size != size for sizes in array.chunks for size in sizes)
     return array.compute_chunk_sizes() if unknown else array
 
@@ -262,6 +264,7 @@ def open_rows(
         _check_precision(y.dtype, "y")
         check_label_kind(y.dtype)
         if kind == "classes":
+            # Numbers are written to disk for the workers; text would travel in the graph.
             classes, y = np.unique(y, return_inverse=True)
             y = y.astype(TARGET_DTYPES[kind])
     with _scratch(scratch):

@@ -58,6 +58,7 @@ def sample_block(
     block, first_row = block_start(block_info)
     bad = first_bad_value(X)
     if bad is not None:
+        # Not raised here: of several bad blocks the first is named, whichever task ends first.
         return BlockSample(X[:0], 0, first_row + bad[0], bad[1])
     kept, targets, given = take_kept(X, y, weights, target)
     start, stop = first_kept[block], first_kept[block + 1]

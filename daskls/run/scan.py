@@ -75,6 +75,7 @@ def scan_block(
 ) -> BlockTargets:
     """Count the labels of one block, or its numbers."""
     _, first_row = block_start(block_info)
+    # Reported, not raised: of several bad blocks the first is named, whichever task ends first.
     bad_label = first_bad_label(y[:, 0])
     if bad_label is not None:
         bad_label = first_row + bad_label[0], bad_label[1]

@@ -87,6 +87,7 @@ async def _ask_all(
     """Ask all workers at once; an answer is an exception where none came."""
 
     async def ask(address: str) -> Any:
+        # One call a worker: a silent one costs its own answer, not those of the others.
         asked = client.run(question, *args, workers=[address], on_error="return", asynchronous=True)
         try:
             found = await asyncio.wait_for(asked, min(WORKER_ANSWER_S, patience_s()))
