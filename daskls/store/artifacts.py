@@ -32,6 +32,7 @@ def open_store(location: Location) -> Backend:
 
 def draw_attempt() -> int:
     """Return the number of a new attempt, which no other has; 0 is that of data without one."""
+    # Not by `random`: forked processes draw the same from it. 62 bits, as markers keep an int64.
     return secrets.randbits(62) | 1
 
 

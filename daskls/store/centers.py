@@ -57,6 +57,7 @@ def write_centers(
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
+    # Stores keep the name of earlier versions for positions.
     arrays: dict[str, Ints] = {"places": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
     root.write_group(CENTERS_GROUP, arrays, counts, CENTER_CHUNK_ROWS)

@@ -87,6 +87,7 @@ class Exchange:
         return self.path.rpartition("/")[2]
 
     def __getstate__(self) -> dict[str, Any]:
+        # Without the opened store: the handle travels to every task.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def create(self) -> None:
@@ -157,8 +158,11 @@ class Exchange:
             for leaves in partitions:
                 own = np.bincount(leaves, minlength=self.n_leaves)
                 counts += own
+                # Stable: within a leaf rows stay in the order of their numbers.
                 order = np.argsort(leaves, kind="stable")
                 for column, (dtype, _) in zip(columns, self._sections, strict=True):
+                    # One column sorted at a time; raw, as packing saves 5 to 8 % for 1.7 times the
+                    # CPU.
                     section = np.ascontiguousarray(column[order], dtype)
                     file.write(section.data)
                     _add_sums(sums, section, own)
@@ -170,6 +174,7 @@ class Exchange:
             "attempt": np.array(attempt),
         }
         if not write_pack(self._store, self._marker(block), kept, lambda: self.read_marker(block)):
+            # Another attempt was first, and its marker names its own data: nobody reads these.
             self._store.drop(data)
 
     def stack_manifest(self) -> Int64:

@@ -255,9 +255,11 @@ class Folder(Backend):
         # Before it is opened: to open a pipe may wait for ever, to open a device may move it.
         nbytes, path = self.size(key), self.where(key)
         try:
+            # Not blocking, in case that it was replaced by a pipe since that look.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
+        # A buffer would read beyond the range that is wanted.
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             yield FolderReader(file, path, nbytes)
 
@@ -287,6 +289,8 @@ class FolderAttempt:
     def move(self) -> bool:
         """Rename the folder to its place."""
         if self.replace:
+            # No folder is renamed over one with files. A crash in between leaves none: not made
+            # yet.
             shutil.rmtree(self.target, ignore_errors=True)
         try:
             os.rename(self.path, self.target)

@@ -78,6 +78,7 @@ def write_states(
     key = attempt_key(key, attempt)
     write_pack(store, key, {f.name: getattr(states, f.name) for f in fields(CellStates)})
     if not write_pack(store, marker, {"stats": stats, "attempt": np.array(attempt)}):
+        # Another attempt was first, and its marker names its own states.
         store.drop(key)
 
 

@@ -135,6 +135,7 @@ class Root:
         """Create the group with its identity; the marker is not set."""
         store = open_store(path)
         own = {"daskls_format": MODEL_FORMAT, "kind": MODEL_KIND, "complete": False, **attributes}
+        # Before the folder is made: a fit that lost its store must not begin it anew.
         check_owner(Path(store.where()))
         store.make()
         write_description(store, "", own)
@@ -172,6 +173,7 @@ class Root:
         ------
         StoreError : when the fit that does so has lost its store, or the disk refuses
         """
+        # A fit that was suspended, and whose store another took over, finds out before its marker.
         check_owner(self.path)
         # A store that was begun in an earlier format goes on in this one.
         own = {**self.group.attrs, "daskls_format": MODEL_FORMAT, **attributes}
@@ -187,6 +189,7 @@ class Root:
     ) -> None:
         """Write a subgroup in the place of any old one; it appears whole."""
         if name in HOLD_ROOT_COPY:
+            # The copy is older than the marker: a root restored from it is not finished.
             copy = {key: value for key, value in self.group.attrs.items() if key != "complete"}
             attributes = {**attributes, ROOT_COPY: copy}
         write_group(self.store, name, arrays, attributes, chunk_rows, replace=True)

@@ -92,6 +92,7 @@ def write_leaves(
         "weights": np.concatenate([leaf.weights for leaf in leaves]),
         "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
         "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
+        # Stores keep the names of earlier versions, in which regions were cells.
         "n_cells": np.array([len(ptr) - 1 for ptr in region_ptrs]),
         "cell_rows": np.concatenate([np.diff(ptr) for ptr in region_ptrs]),
         "cells": np.concatenate([pack(own) for own in inner]),
@@ -202,6 +203,7 @@ class LeafReader:
         found: tuple[Targets, Float64] | None = self._cache.get((leaf, "labels"))
         if found is None:
             found = self._targets(leaf), self._column(leaf, "weights")
+            # Chunks of neighborhoods touch the same leaves again and again.
             self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
 

@@ -95,6 +95,7 @@ def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def done_mask(root: Location, n: int, kind: str = "bundles") -> list[bool]:
     """Return which of n leaves (or centers) some bundle on disk holds."""
     done = [False] * n
+    # Of bundles that overlap one counts: what the others hold is done again, so that bundles tile.
     for first, last in disjoint_bundles(finished_bundles(root, kind)):
         done[first : last + 1] = [True] * (last + 1 - first)
     return done

@@ -23,6 +23,7 @@ __all__ = ["check_pack", "read_pack", "write_pack"]
 MAGIC = b"daskls 2"
 # Of the header: its length and its sum.
 LEAD = np.dtype("<u4")
+# The header is read before its sum can be checked: a damaged length must not take memory.
 MAX_HEADER_NBYTES = 1 << 16
 
 
