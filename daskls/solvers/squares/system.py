@@ -17,19 +17,28 @@ from daskls.solvers.width import write_kernel
 
 __all__ = ["Solution", "System", "needs_float64"]
 
-# A ridge of fewer roundings than this of the largest possible eigenvalue, m, drowns in them:
-# leave-one-out values are lost without a sign of it. Measured: see tests/solvers/squares.
+# A ridge of fewer roundings than this of the largest possible eigenvalue, the trace, drowns in
+# them: leave-one-out values are lost without a sign of it. Measured: see tests/solvers/squares.
 SAFE_ROUNDINGS = 8.0
+# What the remedy of a ridge that is lost even in float64 asks for.
+REMEDY_ROUNDINGS = 64.0
 EPS32 = float(np.finfo(np.float32).eps)
 
 
-def needs_float64(least_ridge: float, n_rows: int) -> bool:
+def needs_float64(least_ridge: float, trace: float) -> bool:
     """Whether float32 would lose the digits of a system with so small a ridge.
 
+    Parameters
+    ----------
+    least_ridge : float
+    trace : float. Of the kernel matrix: of a kernel of distances the number of rows.
+
+    Examples
+    --------
     >>> needs_float64(1e-2, 2000), needs_float64(1e-4, 2000)
     (False, True)
     """
-    return least_ridge < SAFE_ROUNDINGS * EPS32 * n_rows
+    return least_ridge < SAFE_ROUNDINGS * EPS32 * trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +90,23 @@ class System:
         ------
         ParameterError : a ridge that float64 does not tell from 0
         """
-        if not needs_float64(float(ridges.min()), len(Y)):
+        least, trace = float(ridges.min()), self.trace
+        if not needs_float64(least, trace):
             found = _factored(self.matrix32(), ridges)
             if found is not None:
                 return _solution(found, Y, offset=offset, held_out=held_out)
         found = _factored(self.matrix64(), ridges)
-        if found is None:
-            raise _too_small(float(ridges.min()), len(Y))
+        if found is None or _is_lost(found, trace):
+            raise _too_small(least, len(Y), trace)
         return _solution(found, Y, offset=offset, held_out=held_out)
+
+    @property
+    def trace(self) -> float:
+        """The sum of the kernel matrix's diagonal, no less than its largest eigenvalue."""
+        if self._kernel.name in DISTANCE_KERNELS:
+            return float(len(self._base))
+        diagonal = np.diagonal(self._base).astype(np.float64)
+        return float(apply_kernel(diagonal, self._kernel, diagonal).sum())
 
     def matrix32(self) -> Float32:
         """Return the kernel matrix in float32; the caller's."""
@@ -105,10 +123,20 @@ class System:
         return apply_kernel(K, self._kernel, K)
 
 
-def _too_small(ridge: float, n_rows: int) -> ParameterError:
+def _is_lost(factor: Floats, trace: float) -> bool:
+    """Whether a pivot is no more than what rounding may have left of nothing.
+
+    Only at hand once the work is done, but sharper than a bound of the ridge: narrow kernels need
+    none.
+    """
+    return float(np.diagonal(factor).min()) ** 2 < EPS * trace
+
+
+def _too_small(ridge: float, n_rows: int, trace: float) -> ParameterError:
     return ParameterError(
         f"C={1 / (2 * ridge):.3g} leaves a ridge of {ridge:.3g} in a cell of {n_rows} rows, which "
-        f"float64 does not tell from 0; lower C to {1 / (2 * 64 * EPS * n_rows):.1g} or less."
+        "float64 does not tell from 0; lower C to "
+        f"{1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or less."
     )
 
 

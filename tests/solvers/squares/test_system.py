@@ -101,6 +101,31 @@ def test_a_ridge_that_float32_would_lose_goes_to_float64():
     assert System(A, KERNELS[0]).solve(Y, np.full(M, 1.0)).alpha.dtype == np.float32
 
 
+@pytest.mark.parametrize("spread", [1.0, 30.0])
+@pytest.mark.parametrize("ridge", [1e-3, 1e-2, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", [KernelSpec("linear", 1.0, 1), KernelSpec("poly", 1.0, 2, 1.0)])
+def test_kernels_without_a_unit_diagonal_keep_their_digits(kernel, ridge, spread):
+    # A ridge that is large beside the number of rows is nothing beside squares of features.
+    rows = (np.random.default_rng(1).normal(size=(400, 5)) * spread).astype(np.float32)
+    targets = signs_of((rows[:, 0] * rows[:, 1] > 0).astype(int), 2)
+    found = System(rows, kernel).solve(targets, np.full(len(rows), ridge), held_out=True)
+    inverse = np.linalg.inv(gram(kernel, rows) + ridge * np.eye(len(rows)))
+    exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+    assert np.abs(found.held_out - exact).max() < 0.02
+
+
+def test_a_ridge_that_float64_would_lose_is_refused():
+    # It has a factor, of pivots that rounding made up.
+    rows = RNG.normal(size=(400, 8)).astype(np.float32)
+    targets = signs_of((rows[:, 0] > 0).astype(int), 2)
+    system = System(rows, KernelSpec("linear"))
+    with pytest.raises(ParameterError, match="leaves a ridge of 1e-13 in a cell of 400 rows"):
+        system.solve(targets, np.full(len(rows), 1e-13))
+    # Rows far from each other need no ridge.
+    far = System(rows, KernelSpec("rbf", 10.0))
+    assert np.isfinite(far.solve(targets, np.full(len(rows), 2e-16)).alpha).all()
+
+
 def test_no_ridge_is_refused_not_enlarged():
     with pytest.raises(ParameterError, match=r"leaves a ridge of .* lower C to"):
         System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
