@@ -43,6 +43,7 @@ def map_rows(
         **kwargs,
         chunks=((1,) * rows.n_blocks, (1,)),
         dtype=object,
+        # Without it Dask would call the task on empty blocks to find it out.
         meta=np.empty((0, 0), object),
         name=f"{task.__name__}-{tokenize(task.__name__, arrays, kwargs, marks)}",
     )

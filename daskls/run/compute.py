@@ -202,6 +202,7 @@ class _Work:
         _, error, traceback = result
         if is_loss(error):
             raise cluster_error(f"The cluster lost a task: {error}") from error
+        # Not counted as a try: the next one goes to workers that see the store.
         if self._is_blindness(index, error):
             return
         self._tries[index] += 1

@@ -76,6 +76,7 @@ class Sight:
 
     def error(self, blind: list[str]) -> StoreError:
         """Return the error that names blind workers."""
+        # The client made the probe: if it does not see it either, something removed it.
         if self.marks.unseen() is not None:
             return StoreError(
                 f"The store {self.store} or the data ({self.marks.unseen()}) was removed while a "

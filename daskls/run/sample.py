@@ -62,6 +62,7 @@ def sample_block(
         return BlockSample(X[:0], 0, first_row + bad[0], bad[1])
     kept, targets, given = take_kept(X, y, weights, target)
     start, stop = first_kept[block], first_kept[block + 1]
+    # Drawn in each task: as a keyword they would be sent with every one.
     numbers = sample_numbers(int(first_kept[-1]), n_sample, seed)
     mine = numbers[np.searchsorted(numbers, start) : np.searchsorted(numbers, stop)] - start
     return BlockSample(kept[mine], block_checksum(kept, targets, given, int(start)), None, 0.0)
