@@ -270,6 +270,7 @@ class DatasetWriter:
                 self._y_buffer[filled] = y_block[first : first + taken]
             self._n_buffered += taken
             first += taken
+            # Chunks go to disk whole: to add to one later is to read it and write it again.
             if self._n_buffered == self.chunk_rows:
                 self._flush()
 
@@ -314,6 +315,7 @@ class DatasetWriter:
             if self._n_buffered:
                 self._flush()
             with disk_errors(Path(self.path), WRITE_AGAIN):
+                # As in `_flush`: zarr would make a removed data set anew, without rows.
                 Path(self.path, "zarr.json").stat()
                 self._group.update_attributes(self._attributes)
             self._open = False

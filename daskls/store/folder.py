@@ -113,6 +113,7 @@ class Folder(Backend):
         with disk_errors(self.where(folder), self.then):
             for name in folder.split("/"):
                 path = f"{path}/{name}"
+                # Another task may make it at the same moment.
                 with suppress(FileExistsError):
                     os.mkdir(path)
 
@@ -133,6 +134,7 @@ class Folder(Backend):
         for key in self.find(*patterns):
             path = self.where(key)
             with disk_errors(path, self.then) if strict else suppress(OSError):
+                # rmtree refuses links: a link goes, what it leads to stays.
                 if os.path.isdir(path) and not os.path.islink(path):
                     shutil.rmtree(path, ignore_errors=not strict)
                 else:
@@ -175,11 +177,13 @@ class Folder(Backend):
                 for name in ([part] if is_plain else fnmatch.filter(self.names(key), part))
             )
             keys = [f"{key}/{name}" if key else name for key, name in found]
+        # Names without a pattern were taken without a look.
         return [key for key in keys if self.exists(key)]
 
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
         """Return the keys of all files below a folder."""
         found = []
+        # By itself os.walk passes over a folder that cannot be read, as if it were empty.
         for at, folders, files in os.walk(self.where(key), onerror=_raise):
             folders[:] = [name for name in folders if not _matches(name, skip)]
             found += [os.path.join(at, name) for name in files if not _matches(name, skip)]
@@ -206,6 +210,7 @@ class Folder(Backend):
         except OSError:
             # Whoever opens it finds out why.
             return 0, 0
+        # Both: a file system may give the number of a removed file to the next one.
         return status.st_ino, status.st_mtime_ns
 
     def size(self, key: str) -> int:

@@ -285,6 +285,7 @@ class _Cache:
 
     def put(self, key: Hashable, value: Any, nbytes: int) -> None:
         with self._lock:
+            # Another thread may have put it; what would not fit an empty cache pushes nothing out.
             if key in self._held or nbytes > self._left + sum(n for _, n in self._held.values()):
                 return
             while nbytes > self._left:

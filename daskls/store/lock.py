@@ -78,6 +78,7 @@ class StoreLock:
         ------
         StoreError : when another fit owns it, or the disk refuses
         """
+        # Before the file appears: an owner of this process that is not listed here counts as gone.
         _locks[self.me.token] = self
         mine = self._own_file("new")
         with disk_errors(self.store):
@@ -98,6 +99,7 @@ class StoreLock:
             if _claim(mine, self.path):
                 return
             found = _read(self.path)
+            # It was given back, or set aside, between the two looks.
             if found is None:
                 continue
             age_s = (_read_time(mine) - found.mtime_ns) / 1e9

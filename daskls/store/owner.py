@@ -46,6 +46,7 @@ class Owner:
         kinds = (str, str, int, str, float, str)
         values = asdict(owner).values()
         known = all(type(v) is kind for v, kind in zip(values, kinds, strict=True))
+        # The system takes 0 and negative numbers for groups of processes.
         return owner if known and 0 < owner.pid < 1 << 31 else None
 
     @classmethod

@@ -161,6 +161,7 @@ class ModelReader:
         listed = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2), kind="i")]
         self._first_cell = self._read_first_cells(len(listed))
         self.resolved = read_resolved(root)
+        # By name only: a bundle is opened when one of its cells is asked.
         missing = sorted(set(listed) - set(finished_bundles(root.store)))
         if missing:
             raise StoreError(
