@@ -90,6 +90,7 @@ def assign_chunks(begun: Beginning) -> Chunks:
 def _finish(root: Root, partition: Partition) -> None:
     """Write the whole partitions and set the marker."""
     tiles = find_tiles(root.path, partition.n_leaves)
+    # Any spec will do: counts and trees are read, no models.
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
     first_cells = np.cumsum([0, *(bundle.count_cells() for bundle in bundles)]).tolist()

@@ -151,6 +151,7 @@ def _solve(
     selected = begun.root.attributes.get("selected") or _choose_cost(
         begun, cells, groups, job, clock, client
     )
+    # No resumed fit reads them: a choice that took rounds is in the root by now.
     drop_phase(begun.root.path, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
     problems = [(code, chosen, -1, 0.0) for code in _positive(begun)]

@@ -141,6 +141,7 @@ def _select(
             else:
                 errors = _local_errors(begun, neighbors, resolved, handle, client)
         stored = _best(errors, neighbors, resolved)
+        # Before any training, so that a resumed fit does not select again.
         begun.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
     chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
@@ -165,6 +166,7 @@ def _drawn_positions(begun: Beginning, n_drawn: int, handle: RowsHandle) -> list
     reader = handle.open()
     rng = SELECTED_ROWS.generator(begun.seed, n_rows=reader.n_rows)
     drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
+    # Row numbers are drawn, not positions, which depend on how space was cut.
     numbers = reader.read_numbers()
     positions: list[int] = np.argsort(numbers, kind="stable")[drawn].tolist()
     return positions
