@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
+from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
 from support import checkers
 
 from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
+from daskls.memory import TaskSizes
+from daskls.plan import cell_nbytes
+from daskls.records import CellReport, SolverSpec
+from daskls.solvers.base import CellRows
+from daskls.solvers.registry import find_solver
 
 X, Y = checkers(500, n_classes=3)
 Q = np.random.default_rng(3).random((400, 2))
@@ -148,3 +154,39 @@ def test_kernels_of_inner_products_take_a_given_c(kernel):
         X, X[:, 0] > 0.5
     )
     assert model.score(X, X[:, 0] > 0.5) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("kernel", "spread", "C"),
+    [("linear", 100.0, 10.0), ("linear", 1.0, 1e4), ("poly", 10.0, 0.1), ("rbf", 1.0, 1e8)],
+)
+def test_coefficients_many_times_their_sum_keep_their_digits(kernel, spread, C):
+    rng = np.random.default_rng(0)
+    rows, queries = (rng.normal(size=(m, 5)) * spread for m in (400, 200))
+    rows -= rows.mean(axis=0)
+    y = rows[:, 0] * rows[:, 1] + spread * rows[:, 2] > 0
+    params = {"kernel": kernel, "gamma": 1.0 if kernel != "rbf" else 0.05, "degree": 2}
+    params["coef0"] = float(kernel == "poly")
+    model = VoronoiSVC(loss="squared_error", C=C, **params, random_state=0).fit(rows, y)
+    rows, queries = rows.astype(np.float32).astype(float), queries.astype(np.float32).astype(float)
+    expected = KernelRidge(alpha=1 / (2 * C), **params).fit(rows, 2.0 * y - 1).predict(queries)
+    np.testing.assert_allclose(model.decision_function(queries), expected, atol=0.02)
+    # Kept twice or once, they are the rows of the data.
+    assert model.fit_report_.n_support.sum() == 400
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("C", [10.0, 1e7])
+def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C):
+    rng = np.random.default_rng(0)
+    m, d = 700, 6
+    rows, codes = rng.normal(size=(m, d)), rng.integers(0, n_classes, m)
+    spec = SolverSpec(loss="squared_error", kernel=kernel, C=(C,), gamma=(0.3,))
+    sizes = TaskSizes(d, 8, n_classes, m, spec)
+    solver, models = find_solver("squared_error"), []
+    cell = CellRows(rows, codes, np.ones(m), CellReport(0, 0, 0, 0, 0.0), (0,))
+    peak = peak_of(lambda: models.extend(solver.fit([cell], spec)))
+    assert peak <= cell_nbytes(sizes, m) <= 4 * peak
+    kept = models[0].rows.nbytes + models[0].coef.nbytes
+    assert kept <= solver.model_nbytes(sizes, m) <= 2 * kept

@@ -15,6 +15,7 @@ from daskls.records import (
     Codes,
     Float32,
     Float64,
+    Floats,
     KernelSpec,
     LocalModel,
     SolverSpec,
@@ -25,6 +26,12 @@ from daskls.solvers.squares.cell import gamma_of, median_distance, merge_equal_r
 from daskls.solvers.squares.system import System
 
 __all__ = ["SquaresSolver", "cell_kernel"]
+
+# What rounding coefficients to float32 may move a training row's value by, as a standard deviation.
+MAX_MOVE = 5e-3
+# C up to which rounding the coefficients of a kernel of distances moves no value of a cell of 2000
+# rows as far, if they are off by 0.4 in the mean.
+MILD_COST = 5e3
 
 
 class SquaresSolver(LocalSolver):
@@ -70,22 +77,22 @@ class SquaresSolver(LocalSolver):
         ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
         system = System(merged.A, kernel)
         found = system.solve(merged.Y, ridges, offset=spec.fit_intercept)
-        n = len(merged.A)
+        rows, coef = _in_float32(merged.A, found.alpha, system.diagonal)
         report = replace(
             report,
             C=cost,
             gamma=kernel.gamma,
-            n_support=n,
+            n_support=len(merged.A),
             n_trained=1,
             n_tried=1,
             seconds=time.perf_counter() - started,
         )
         return LocalModel(
             frame=own.frame,
-            rows=merged.A,
-            coef=np.ascontiguousarray(found.alpha.T, np.float32),
+            rows=rows,
+            coef=coef,
             classes=own.classes.astype(np.int32),
-            class_ptr=np.array([0, *[n] * k], np.int64),
+            class_ptr=np.array([0, *[len(rows)] * k], np.int64),
             intercepts=found.offsets,
             kernel=kernel,
             report=report,
@@ -98,9 +105,38 @@ class SquaresSolver(LocalSolver):
         matrices = m * m * (F4 + 2 * F8)
         return rows_nbytes(sizes, m) + matrices + 4 * m * (k + 1) * F8
 
+    def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """As of `LocalSolver`: twice as much where coefficients may be kept in two parts."""
+        spec = sizes.spec
+        is_mild = spec.C is None or max(spec.C) <= MILD_COST
+        parts = 1 if is_mild and spec.kernel in DISTANCE_KERNELS else 2
+        return parts * super().model_nbytes(sizes, n_rows)
+
     def n_coefficients(self, sizes: Sizes) -> int:
         """As of `LocalSolver`: a class's function has all rows."""
         return sizes.n_classes if sizes.n_classes > 2 else 1
+
+
+def _in_float32(A: Float32, alpha: Floats, diagonal: Float64) -> tuple[Float32, Float32]:
+    """Return rows and float32 coefficients of the same functions.
+
+    Where rounding coefficients would move values, each row comes twice: with the rounded
+    coefficients, and with what that left of them. Of a small ridge, or of features of large values,
+    they are many times what their sum comes to.
+
+    Parameters
+    ----------
+    A : float32 array, shape (m, d)
+    alpha : float array, shape (m, r)
+    diagonal : float64 array, shape (m,). Of the kernel matrix.
+    """
+    whole = np.ascontiguousarray(alpha.T, np.float32)
+    rest = alpha.T - whole.astype(np.float64)
+    # Roundings are independent: their squares add up. |k(x, z)|^2 is at most k(x, x) k(z, z).
+    moved = np.sqrt((rest**2 @ diagonal).max() * diagonal.max())
+    if moved <= MAX_MOVE:
+        return A, whole
+    return np.vstack([A, A]), np.hstack([whole, rest.astype(np.float32)])
 
 
 def cell_kernel(spec: SolverSpec, A: Float32) -> KernelSpec:

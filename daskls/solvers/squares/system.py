@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 
 from daskls.errors import ParameterError
 from daskls.kernels.gram import apply_kernel, base_block, base_matrix
-from daskls.records import DISTANCE_KERNELS, EPS, Float32, Float64, Floats, KernelSpec
+from daskls.records import DISTANCE_KERNELS, EPS, Float32, Float64, Floats, KernelName, KernelSpec
 from daskls.solvers.width import write_kernel
 
 __all__ = ["Solution", "System", "needs_float64"]
@@ -90,23 +90,23 @@ class System:
         ------
         ParameterError : a ridge that float64 does not tell from 0
         """
-        least, trace = float(ridges.min()), self.trace
+        least, trace = float(ridges.min()), float(self.diagonal.sum())
         if not needs_float64(least, trace):
             found = _factored(self.matrix32(), ridges)
             if found is not None:
                 return _solution(found, Y, offset=offset, held_out=held_out)
         found = _factored(self.matrix64(), ridges)
         if found is None or _is_lost(found, trace):
-            raise _too_small(least, len(Y), trace)
+            raise _too_small(least, len(Y), trace, self._kernel.name)
         return _solution(found, Y, offset=offset, held_out=held_out)
 
     @property
-    def trace(self) -> float:
-        """The sum of the kernel matrix's diagonal, no less than its largest eigenvalue."""
+    def diagonal(self) -> Float64:
+        """The kernel matrix's diagonal, float64 (m,)."""
         if self._kernel.name in DISTANCE_KERNELS:
-            return float(len(self._base))
-        diagonal = np.diagonal(self._base).astype(np.float64)
-        return float(apply_kernel(diagonal, self._kernel, diagonal).sum())
+            return np.ones(len(self._base))
+        base = np.diagonal(self._base).astype(np.float64)
+        return apply_kernel(base, self._kernel, base)
 
     def matrix32(self) -> Float32:
         """Return the kernel matrix in float32; the caller's."""
@@ -132,11 +132,12 @@ def _is_lost(factor: Floats, trace: float) -> bool:
     return float(np.diagonal(factor).min()) ** 2 < EPS * trace
 
 
-def _too_small(ridge: float, n_rows: int, trace: float) -> ParameterError:
+def _too_small(ridge: float, n_rows: int, trace: float, kernel: KernelName) -> ParameterError:
+    remedy = "" if kernel in DISTANCE_KERNELS else ", or scale the features to values near 1"
     return ParameterError(
         f"C={1 / (2 * ridge):.3g} leaves a ridge of {ridge:.3g} in a cell of {n_rows} rows, which "
         "float64 does not tell from 0; lower C to "
-        f"{1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or less."
+        f"{1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or less{remedy}."
     )
 
 
