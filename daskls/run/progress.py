@@ -73,5 +73,6 @@ def watch(
         yield
     finally:
         stopped.set()
+        # No late count may follow the last report.
         thread.join()
     report(Progress(stage, total, total))
