@@ -174,6 +174,7 @@ def save_array(path: Path, values: AnyArray, chunk_rows: int) -> ArrayHandle:
             shape=values.shape,
             dtype=values.dtype,
             chunks=(max(min(chunk_rows, len(values)), 1), *values.shape[1:]),
+            # Not packed, whatever the dtype: it goes when the fit ends.
             compressors=own_codecs(np.dtype("f8")),
             zarr_format=3,
             **OWN_ARRAY,

@@ -41,6 +41,7 @@ def check_root(group: Group) -> None:
     """
     with malformed_is_damage(group.where()):
         attributes = group.attrs
+        # By exact types: the true of JSON is an int to isinstance.
         _expect(type(attributes["fingerprint"]) is str, "fingerprint")
         _expect(type(attributes["seed"]) is int, "seed")
         _expect(type(attributes["complete"]) is bool, "complete")

@@ -112,10 +112,12 @@ def cast(name: str, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     if not same_kind:
         raise DataError(f"{name} has type {values.dtype}, which cannot be stored as {dtype}.")
     try:
+        # NumPy makes infinity of what is too large, and only warns.
         with np.errstate(over="raise"):
             stored = values.astype(dtype)
     except FloatingPointError as error:
         raise DataError(f"{name} holds values too large for {dtype}; store float64.") from error
+    # Integers wrap without a word.
     if dtype.kind in "iu" and not np.array_equal(stored, values):
         raise DataError(
             f"{name} holds values from {values.min()} to {values.max()}, "

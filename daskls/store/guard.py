@@ -12,6 +12,7 @@ NOT_WRITTEN = "its checksum is not that of what was written"
 # What Python raises where values are not of the kind or the number that was written.
 MALFORMED = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError),
+    # JSON that is nested too deep, and lengths that nobody wrote.
     *(RecursionError, MemoryError),
 )
 

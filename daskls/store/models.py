@@ -224,6 +224,7 @@ class BundleModels:
 
     def report(self) -> np.ndarray[Any, Any]:
         """Return the structured table of the bundle's cells, numbered from 0."""
+        # A copy, as whoever asks numbers the cells in it.
         return self._table.copy()
 
     def count_cells(self) -> int:
@@ -336,6 +337,7 @@ class BundleModels:
         return LocalModel(
             frame=Frame(small["center"][cell], self._scale_of(cell)),
             rows=rows,
+            # Without rows NumPy cannot tell how many functions there are.
             coef=coef.reshape(-1, len(rows)) if len(rows) else coef.reshape(0, 0),
             classes=classes,
             class_ptr=_starts(small["support"][kept]),

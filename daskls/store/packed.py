@@ -29,11 +29,14 @@ def unpacks_beyond(name: str, data: bytes, most: int) -> bool:
     """
     if name == "zstd":
         return _zstd_nbytes(data) > most
+    # Blosc's header has the size after four bytes of flags, LZ4's chunks of numcodecs begin with
+    # it.
     if name == "blosc":
         return int.from_bytes(data[4:8], "little") > most
     if name == "lz4":
         return int.from_bytes(data[:4], "little") > most
     unpackers: dict[str, Callable[[], Any]] = {
+        # 16 more stands for the header of gzip.
         "gzip": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
         "zlib": zlib.decompressobj,
         "bz2": bz2.BZ2Decompressor,
@@ -52,6 +55,7 @@ def _zstd_nbytes(data: bytes) -> int:
     at = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]
     size = SIZE_NBYTES[descriptor >> 6] or int(is_single)
     if size:
+        # Sizes of two bytes count from 256: one byte says what is below.
         return int.from_bytes(data[at : at + size], "little") + (256 if size == 2 else 0)
     total, is_last = 0, False
     while not is_last and at + 3 <= len(data):

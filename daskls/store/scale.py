@@ -85,6 +85,7 @@ def _read(group: Group, n_features: int) -> Resolved:
         return Resolved(None, spec, summary)
     center = group.read("center", shape=(n_features,), kind="f")
     factors = group.read("factors", shape=(n_features,), kind="f")
+    # A factor of 0 leaves its feature out; rows must keep one.
     if (factors < 0).any() or not np.any(factors):
         raise damaged(group.where("factors"), "a factor is negative, or all are 0")
     return Resolved(FeatureScale(center, factors), spec, summary)

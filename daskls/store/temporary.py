@@ -27,6 +27,7 @@ class TemporaryFolder:
         with disk_errors(where, "set it as Dask's temporary-directory, or fit with store="):
             where.mkdir(parents=True, exist_ok=True)
             self.path = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
+        # Runs at the end of the interpreter as well, where __del__ may not.
         self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
 
 
