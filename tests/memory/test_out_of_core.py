@@ -64,9 +64,12 @@ def paths(tmp_path_factory):
 def compiled():
     """Compile here, once, into numba's cache: LLVM in a worker this small would leave no room."""
     models = [small_svc(), KernelKNNClassifier(1), *CUTS, *SAMPLES]
+    rows = np.random.default_rng(0).random((2000, N_FEATURES))
     with dask.config.set(scheduler="threads"):
         for model in models:
             clone(model).fit(*checkers(2000)).predict(np.zeros((10, 2)))
+            # Of so many features other functions predict.
+            clone(model).fit(rows, rows[:, 0] > 0.5).predict(rows[:10])
 
 
 @pytest.fixture(scope="module")
