@@ -78,6 +78,27 @@ def test_several_partitions_are_fitted_and_described(folder, data):
         assert ["cells", str(n_cells), "of", "2", "partitions"] in lines
 
 
+def test_what_was_chosen_for_all_cells_is_told(folder, data):
+    path = folder / "squares.zarr"
+    options = ("--loss", "squared_error", "--feature-scale", "learned", "--random-state", "0")
+    run("fit", data, path, "--cell-size", "300", "--kernel", "auto", *options, *HERE)
+    model = daskls.load(path)
+    assert (model.loss, model.kernel, model.feature_scale) == ("squared_error", "auto", "learned")
+    told = run("info", path).stdout
+    summary = model._reader.resolved.summary
+    for text in (summary["decision"], summary["chosen"]["kernel"], "leave-one-out error"):
+        assert text in told
+    assert f"{model.fit_report_.C[0]:.3g}" in told
+
+
+def test_factors_are_joined_by_commas(folder, data):
+    path = folder / "factors.zarr"
+    run("fit", data, path, *SMALL, "--feature-scale", "2,0.5", *HERE)
+    assert daskls.load(path).feature_scale_.tolist() == [2.0, 0.5]
+    assert "feature scale" in run("info", path).stdout
+    run("fit", data, folder / "no.zarr", *SMALL, "--feature-scale", "wide", *HERE, code=2)
+
+
 def test_error_is_weighted_by_rows_and_counts_cells_of_one_class():
     report = np.array(
         [

@@ -30,6 +30,23 @@ class Kernel(StrEnum):
     POLY = "poly"
 
 
+class CellKernel(StrEnum):
+    """Kernels of cells, and the choice between those of distances."""
+
+    RBF = "rbf"
+    EXPONENTIAL = "exponential"
+    LINEAR = "linear"
+    POLY = "poly"
+    AUTO = "auto"
+
+
+class Loss(StrEnum):
+    """Losses of the models of cells."""
+
+    HINGE = "hinge"
+    SQUARED_ERROR = "squared_error"
+
+
 class SearchMode(StrEnum):
     """Combinations of C and gamma to train."""
 
@@ -91,7 +108,13 @@ def fit(
     method: MethodName = "voronoi",
     cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
     chunk_size: Annotated[int, typer.Option(min=2, help="Rows of a random chunk.")] = 2000,
-    kernel: Annotated[Kernel, typer.Option(help="The kernel.")] = Kernel.RBF,
+    loss: Annotated[
+        Loss, typer.Option(help="SVMs, or least squares, which is many times faster.")
+    ] = Loss.HINGE,
+    kernel: Annotated[
+        CellKernel,
+        typer.Option(help="The kernel; exponential and auto are for voronoi and chunks."),
+    ] = CellKernel.RBF,
     C: Annotated[
         list[str] | None,
         typer.Option(
@@ -187,6 +210,7 @@ def fit(
     options = {
         "cell_size": cell_size,
         "chunk_size": chunk_size,
+        "loss": loss.value,
         "kernel": kernel.value,
         "C": parse_values("C", C),
         "gamma": parse_values("gamma", gamma),

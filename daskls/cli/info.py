@@ -151,6 +151,8 @@ def _print_model(path: str) -> None:
 
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
     """Return what was decided about the scale of features, if anything was."""
+    from daskls.solvers.registry import decision_of
+
     resolved = reader.resolved
     if not resolved.summary:
         return []
@@ -160,6 +162,12 @@ def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
     if resolved.scale is not None:
         kept = f"{len(resolved.scale.columns)} of {len(resolved.scale.factors)}"
         told.append(("features with a part", kept))
+    chosen = resolved.summary.get("chosen")
+    if chosen and decision_of(reader.spec.loss) == "ovr":
+        told.append(("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"))
+        told.append(("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"))
+        error = chosen["leave_one_out"]["error"]
+        told.append(("leave-one-out error", format_share(error)))
     return told
 
 

@@ -10,6 +10,7 @@ from daskls.plotting.lazy import new_axes, whole_numbers
 from daskls.records import DISTANCE_KERNELS, Float64, Int64, SolverSpec
 from daskls.solvers.grid import resolve_grid
 from daskls.solvers.grid_points import tried_points
+from daskls.solvers.registry import decision_of
 from daskls.store.reader import spec_from_json
 
 __all__ = ["GridDisplay"]
@@ -64,6 +65,7 @@ class GridDisplay:
         Raises
         ------
         DataError : when no cell had two classes, so that nothing was selected
+        ParameterError : a model whose cells have no grid
         """
         if estimator._reader.method:
             raise ParameterError(
@@ -71,11 +73,17 @@ class GridDisplay:
                 "draws that of a VoronoiSVC. What a FalkSVC selected is in its selected_."
             )
         spec = spec_from_json(estimator._reader.meta["spec"])
+        if decision_of(spec.loss) == "ovr":
+            raise ParameterError(
+                f"Cells of loss={spec.loss!r} choose nothing of their own: kernel, width and C are "
+                "one choice for all, which `daskls info` tells. GridDisplay draws the choices of "
+                'cells of loss="hinge".'
+            )
         report = estimator.fit_report_
         trained = report[report.n_trained > 0]
         if not len(trained):
             raise DataError("No cell of the model selected anything: each holds one class.")
-        points = [_find_choice(row, spec, estimator.n_features_in_) for row in trained]
+        points = [_find_choice(row, spec, estimator._reader.width) for row in trained]
         n_gammas = len(resolve_grid(spec, 1.0, 100, 2).gammas)
         counts = np.zeros((n_gammas, spec.n_costs), int)
         np.add.at(counts, tuple(np.array(points).T), 1)

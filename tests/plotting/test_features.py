@@ -1,0 +1,67 @@
+"""The picture of features' importances, and displays of models in a scale of features."""
+
+import numpy as np
+import pytest
+from small import small
+from support import checkers
+
+from daskls import ParameterError
+from daskls.plotting import FeatureDisplay, GridDisplay, PartitionDisplay
+
+pytest.importorskip("matplotlib")
+
+X, Y = checkers(600)
+WIDE = np.c_[X, np.random.default_rng(0).random((600, 3))]
+
+
+def test_bars_are_the_importances_from_the_largest_on():
+    model = small("VoronoiSVC", feature_scale=[4.0, 2.0, 1.0, 0.0, 1.0]).fit(WIDE, Y)
+    importances = model.feature_importances_
+    assert importances.sum() == pytest.approx(1)
+    assert importances[3] == 0
+    assert importances[0] == pytest.approx(2 * importances[1], rel=0.1)
+    display = FeatureDisplay.from_estimator(model, n_shown=2, feature_names="abcde").plot()
+    assert display.names == ["a", "b"]
+    assert display.n_left_out == 1
+    assert display.rest == pytest.approx(importances[[2, 4]].sum())
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["a", "b", "all others"]
+    widths = [bar.get_width() for bar in display.bars_]
+    np.testing.assert_allclose(widths, [*importances[:2], display.rest])
+
+
+def test_units_cancel():
+    model = small("VoronoiSVC", feature_scale="spread").fit(WIDE, Y)
+    np.testing.assert_allclose(model.feature_importances_, 0.2, rtol=1e-6)
+
+
+def test_rows_as_they_are_have_no_importances():
+    model = small("VoronoiSVC").fit(X, Y)
+    assert not hasattr(model, "feature_importances_")
+    with pytest.raises(ParameterError, match="takes rows as they are"):
+        FeatureDisplay.from_estimator(model)
+
+
+def test_cells_in_a_scale_are_drawn_in_the_units_of_the_data():
+    units = np.array([1000.0, 0.01])
+    plain = small("VoronoiSVC", feature_scale=[1.0, 1.0]).fit(X, Y)
+    scaled = small("VoronoiSVC", feature_scale=list(1 / units)).fit(X * units, Y)
+    limits = np.array([[0.0, 1.0], [0.0, 1.0]])
+    a = PartitionDisplay.from_estimator(plain, limits=limits, resolution=50)
+    b = PartitionDisplay.from_estimator(scaled, limits=limits * units[:, None], resolution=50)
+    assert a.polygons.keys() == b.polygons.keys()
+    for cell, corners in a.polygons.items():
+        np.testing.assert_allclose(b.polygons[cell], corners * units, rtol=1e-4, atol=1e-4)
+    assert (a.cells == b.cells).mean() > 0.99
+    assert (a.decided == b.decided).mean() > 0.99
+
+
+def test_a_feature_that_is_left_out_is_not_drawn():
+    model = small("VoronoiSVC", feature_scale=[1, 1, 0, 1, 1]).fit(WIDE, Y)
+    with pytest.raises(ParameterError, match="leaves feature 2 out"):
+        PartitionDisplay.from_estimator(model, X=WIDE, features=(0, 2))
+
+
+def test_least_squares_have_no_grid_of_their_own():
+    model = small("VoronoiSVC", loss="squared_error", cv=5, C=10.0, gamma=5.0).fit(X, Y)
+    with pytest.raises(ParameterError, match="choose nothing of their own"):
+        GridDisplay.from_estimator(model)
