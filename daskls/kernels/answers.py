@@ -1,4 +1,4 @@
-"""Decision values of rbf models, compiled: distance, kernel value and sums, one query at a time.
+"""Decision values of kernels of distances, compiled: distance, value and sums, a query at a time.
 
 Nothing of the size of queries times support rows is written. Each query goes through the same
 instructions whatever its place and its neighbors, so its bits depend on itself and the model.
@@ -16,6 +16,9 @@ __all__ = [
     "decide_directly",
     "decide_products",
     "decide_products_narrowly",
+    "decide_roots",
+    "decide_roots_directly",
+    "decide_roots_narrowly",
     "gather_columns",
     "varying_columns",
 ]
@@ -76,6 +79,13 @@ def _distance_row(a, offset, BT, out):
             out[j] += d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
 
 
+@inline_jit
+def _root_row(x):
+    """Replace one row by its square roots."""
+    for j in range(x.shape[0]):
+        x[j] = np.sqrt(x[j])
+
+
 @jit
 def decide_directly(A, offsets, BT, factor, last, coef, class_ptr, out):
     """Write decision values of all pairs of classes, from differences of features; in float32.
@@ -131,5 +141,38 @@ def decide_products_narrowly(products, norms_a, norms_b, factor, last, coef, cla
     row = np.empty(products.shape[1], np.float32)
     for i in range(norms_a.shape[0]):
         _squared_row(products[i], norms_a[i], norms_b, row)
+        exp_row(row, factor, last, row)
+        pair_row(row, coef, class_ptr, out[i])
+
+
+@jit
+def decide_roots_directly(A, offsets, BT, factor, last, coef, class_ptr, out):
+    """Do as `decide_directly`, the kernel being a function of the distance, not of its square."""
+    row = np.empty(BT.shape[1], np.float32)
+    for i in range(A.shape[0]):
+        _distance_row(A[i], offsets[i], BT, row)
+        _root_row(row)
+        exp_row(row, factor, last, row)
+        pair_row(row, coef, class_ptr, out[i])
+
+
+@jit
+def decide_roots(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
+    """Do as `decide_products`, the kernel being a function of the distance, not of its square."""
+    for i in range(norms_a.shape[0]):
+        row = products[i]
+        _squared_row(row, norms_a[i], norms_b, row)
+        _root_row(row)
+        wide_exp_row(row, factor, last, row)
+        pair_row(row, coef, class_ptr, out[i])
+
+
+@jit
+def decide_roots_narrowly(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
+    """Do as `decide_roots`, from the square on in float32; ``factor, last``: `exp_terms`."""
+    row = np.empty(products.shape[1], np.float32)
+    for i in range(norms_a.shape[0]):
+        _squared_row(products[i], norms_a[i], norms_b, row)
+        _root_row(row)
         exp_row(row, factor, last, row)
         pair_row(row, coef, class_ptr, out[i])

@@ -9,6 +9,9 @@ from daskls.kernels.answers import (
     decide_directly,
     decide_products,
     decide_products_narrowly,
+    decide_roots,
+    decide_roots_directly,
+    decide_roots_narrowly,
     gather_columns,
     varying_columns,
 )
@@ -20,10 +23,10 @@ from daskls.kernels.gram import (
     product_tiles,
     squared_norms,
 )
-from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift
+from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift, root_shift
 from daskls.kernels.votes import pair_decisions
 from daskls.kernels.wide_exponential import wide_exp_terms
-from daskls.records import Float64, Floats, LocalModel, Reals
+from daskls.records import DISTANCE_KERNELS, Float64, Floats, LocalModel, Reals
 
 __all__ = ["decide_pairs"]
 
@@ -60,8 +63,8 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
         model = as_pairs(model)
     n_classes = len(model.class_ptr) - 1
     decisions = np.empty((len(X), n_classes * (n_classes - 1) // 2))
-    if model.kernel.name == "rbf":
-        _decide_rbf(model, A, decisions)
+    if model.kernel.name in DISTANCE_KERNELS:
+        _decide_by_distance(model, A, decisions)
     else:
         base = base_block(A, model.rows.astype(np.float64), model.kernel.name)
         K = apply_kernel(base, model.kernel, base)
@@ -82,7 +85,7 @@ def as_pairs(model: LocalModel) -> LocalModel:
     return replace(model, class_ptr=ptr)
 
 
-def _decide_rbf(model: LocalModel, A: Float64, out: Float64) -> None:
+def _decide_by_distance(model: LocalModel, A: Float64, out: Float64) -> None:
     """Write the decision values of a model whose kernel is a function of distances."""
     varies = varying_columns(model.rows)
     # Many features of a cell are constant, indicators most of all: they cost once a query.
@@ -96,9 +99,12 @@ def _decide_rbf(model: LocalModel, A: Float64, out: Float64) -> None:
         return
     offsets += squared_norms(own)
     gamma, coef, class_ptr = model.kernel.gamma, model.coef, model.class_ptr
-    decide, terms = decide_products, wide_exp_terms(gamma)
-    if exponential_shift(gamma, coef, class_ptr) <= MAX_SHIFT:
-        decide, terms = decide_products_narrowly, exp_terms(gamma)
+    is_rbf = model.kernel.name == "rbf"
+    decide, terms = decide_products if is_rbf else decide_roots, wide_exp_terms(gamma)
+    shift = exponential_shift if is_rbf else root_shift
+    if shift(gamma, coef, class_ptr) <= MAX_SHIFT:
+        decide = decide_products_narrowly if is_rbf else decide_roots_narrowly
+        terms = exp_terms(gamma)
     for rows, products in product_tiles(own, B, DECISION_TILE_ROWS):
         decide(products, offsets[rows], norms, *terms, coef, class_ptr, out[rows])
 
@@ -108,8 +114,8 @@ def _is_narrow(model: LocalModel, n_features: int, norms: Float64) -> bool:
     if n_features > DIRECT_FEATURES:
         return False
     gamma, radius = model.kernel.gamma, float(np.sqrt(norms.max()))
-    shift = differences_shift(gamma, model.coef, model.class_ptr, n_features, radius)
-    return shift <= MAX_SHIFT
+    bound = differences_shift if model.kernel.name == "rbf" else root_shift
+    return bound(gamma, model.coef, model.class_ptr, n_features, radius) <= MAX_SHIFT
 
 
 def _decide_directly(
@@ -125,4 +131,5 @@ def _decide_directly(
         narrow[:, :n] = A
         offsets = offsets.astype(np.float32)
     terms = exp_terms(model.kernel.gamma)
-    decide_directly(narrow, offsets, BT, *terms, model.coef, model.class_ptr, out)
+    decide = decide_directly if model.kernel.name == "rbf" else decide_roots_directly
+    decide(narrow, offsets, BT, *terms, model.coef, model.class_ptr, out)

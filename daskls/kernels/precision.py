@@ -1,4 +1,4 @@
-"""A bound on how far float32 moves the decision values of an rbf model, from the model alone.
+"""A bound on how far float32 moves decision values of distances, from the model alone.
 
 With u = 2^-24, x = gamma D of a squared distance D, and rho^2 = gamma r^2 of the longest support
 row: what rounds in float32 moves x, and so a kernel value exp(-x) by at most exp(-x) times that.
@@ -10,6 +10,9 @@ The sum is in float64, so a decision value moves by at most the largest of these
   of terms that are all positive n u, the offset it begins with 2 u; (n + 5) u x at the most.
 - The query a, cast to float32: it moves by u |a|, at most u (sqrt(D) + r), since a support row is
   at most r long; so x moves by 2 u (x + rho sqrt(x)).
+
+Of the exponential kernel x = gamma sqrt(D) and rho = gamma r. The square root halves the relative
+error of D and adds u of its own; the cast of the query moves x by u (x + rho).
 """
 
 import math
@@ -19,7 +22,7 @@ import numpy as np
 from daskls.kernels._jit import jit
 from daskls.records import Float32, Int64
 
-__all__ = ["MAX_SHIFT", "differences_shift", "exponential_shift"]
+__all__ = ["MAX_SHIFT", "differences_shift", "exponential_shift", "root_shift"]
 
 # No decision value may move by more.
 MAX_SHIFT = 1e-3
@@ -74,6 +77,26 @@ def exponential_shift(gamma: float, coef: Float32, class_ptr: Int64) -> float:
     shift : float; infinity where float32 does not reach
     """
     return _shift(gamma, coef, class_ptr, 3 * _U, 0.0)
+
+
+def root_shift(
+    gamma: float, coef: Float32, class_ptr: Int64, n_features: int = 0, radius: float = 0.0
+) -> float:
+    """Return how far a decision value of the exponential kernel moves in float32.
+
+    Parameters
+    ----------
+    gamma, coef, class_ptr : as for `exponential_shift`
+    n_features, radius : as for `differences_shift`; 0 where distances are taken in float64, and
+        rounded then
+    """
+    # Squares of distances pass through float32, too.
+    if not _MIN_GAMMA <= gamma**2 <= _MAX_GAMMA:
+        return math.inf
+    by_x, flat = (n_features + 12) * _U, 2 * gamma * radius * _U
+    # exp(-x) x is at most 1 / e.
+    error = by_x / math.e + flat + _EXP_ERROR
+    return float(_largest_sum(coef, class_ptr) * error)
 
 
 def differences_shift(

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from daskls.kernels._jit import jit
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.gram import GRAM_TILE_ROWS
-from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift
+from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift, root_shift
 from daskls.kernels.wide_exponential import wide_exp_row, wide_exp_terms
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel
 
@@ -107,6 +107,43 @@ def test_no_decision_moves_beyond_the_bound(gamma, d, scale):
     assert error <= allowed + (1e-11 + lost) * float(np.abs(model.coef).sum())
 
 
+@pytest.mark.parametrize("d", WIDTHS)
+@pytest.mark.parametrize("gamma", [1e-3, 0.7, 30.0, 1e5])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 1000.0])
+def test_no_decision_of_the_exponential_kernel_moves_beyond_the_bound(gamma, d, scale):
+    model = model_of(KernelSpec("exponential", gamma), d, 4, scale, seed=d)
+    rng = np.random.default_rng(2)
+    at = rng.integers(0, len(model.rows), 200)
+    X = model.center + model.rows[at] + rng.normal(size=(200, d)) / gamma
+    X[::7] = (model.center + model.rows[at])[::7]
+    far = np.sqrt(((X - model.center)[:, None] - model.rows.astype(float)) ** 2 @ np.ones(d))
+    K = np.exp(-gamma * far)
+    expected = naive.pair_decisions(K, model.coef, model.class_ptr) + model.intercepts
+    error = float(np.abs(decide_pairs(model, X) - expected).max())
+    terms = gamma, model.coef, model.class_ptr
+    radius = np.sqrt((model.rows.astype(float) ** 2).sum(axis=1).max())
+    shifts = root_shift(*terms), root_shift(*terms, d, radius)
+    allowed = max(s for s in (0.0, *shifts) if s <= MAX_SHIFT)
+    # The root of what an expanded distance loses in float64, of one row that a query lies on.
+    lost = 1e-7 * gamma * radius * np.abs(model.coef).max()
+    assert error <= allowed + lost + 1e-11 * float(np.abs(model.coef).sum())
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-21, 1e-12, 1e12, 1e16, 1e30])
+def test_units_do_not_matter_to_the_exponential_kernel(unit):
+    model = model_of(KernelSpec("exponential", 0.4), 3)
+    X = queries_of(model, 23)
+    scaled = LocalModel(
+        **{
+            **vars(model),
+            "frame": Frame(model.center * unit),
+            "rows": (model.rows * unit).astype(np.float32),
+            "kernel": KernelSpec("exponential", 0.4 / unit),
+        }
+    )
+    np.testing.assert_allclose(decide_pairs(scaled, X * unit), decide_pairs(model, X), atol=1e-4)
+
+
 def test_the_bound_says_no_where_float32_is_lost():
     fine = model_of(KernelSpec("rbf", 0.7), 3)
     assert max(shifts_of(fine)) < 1e-3
@@ -183,7 +220,8 @@ def check_bits(model):
 def check_all_bits():
     """Run `check_bits` on models of every way to their answers, with one BLAS thread."""
     with threadpool_limits(1, user_api="blas"):
-        for kernel, d, n_classes in itertools.product(KERNELS, WIDTHS, (2, 4)):
+        kernels = [*KERNELS, KernelSpec("exponential", 0.7)]
+        for kernel, d, n_classes in itertools.product(kernels, WIDTHS, (2, 4)):
             for scale in (1.0, 10.0, 1e4):
                 check_bits(model_of(kernel, d, n_classes, scale))
 
