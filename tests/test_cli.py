@@ -187,7 +187,7 @@ def test_score_of_foreign_labels_is_refused(model, folder):
     with DatasetWriter(folder / "words.zarr", 2, "float32", classes=["no", "yes"]) as writer:
         writer.append(np.zeros((4, 2), np.float32), np.array([0, 1, 0, 1]))
     result = run("score", model, folder / "words.zarr", *HERE, code=1)
-    assert "none is in both" in result.stderr
+    assert "they have none in common" in result.stderr
 
 
 def test_score_without_labels_is_refused(model, folder):
@@ -265,7 +265,7 @@ def test_bad_arguments_exit_with_2(args, words):
 
 
 BAD_FIT_OPTIONS = {
-    "no number": (("--C", "1,two"), "no number"),
+    "no number": (("--C", "1,two"), "not a number"),
     "negative": (("--gamma", "-1"), "gamma"),
     "tolerance of zero": (("--tol", "0"), "tol"),
     "foreign class": (("--class-weight", "7=2"), "classes are -1, 1"),

@@ -69,7 +69,7 @@ def test_what_is_neither_is_refused(scanned, y, kind, message):
 
 
 def test_rows_of_no_weight_are_no_numbers(scanned):
-    with pytest.raises(DataError, match="No row counts"):
+    with pytest.raises(DataError, match="No rows are left"):
         scanned(Y, "numbers", np.zeros(N))
 
 

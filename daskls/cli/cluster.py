@@ -69,7 +69,7 @@ class Where:
             parse_bytes(self.memory_limit)
         except ValueError as error:
             raise typer.BadParameter(
-                f"--memory-limit {self.memory_limit!r} is no size; write it as 2GiB"
+                f"--memory-limit {self.memory_limit!r} is not a size; write it as 2GiB"
             ) from error
 
     @property

@@ -68,7 +68,7 @@ def _check_dtype(dtype: str | None) -> None:
         np.dtype(dtype)
     except TypeError as error:
         raise typer.BadParameter(
-            f"--dtype {dtype!r} is no type of numbers; write float32 or float64"
+            f"--dtype {dtype!r} is not a numeric dtype; write float32 or float64"
         ) from error
 
 

@@ -91,7 +91,7 @@ def parse_values(name: str, words: Sequence[str] | None) -> float | list[float] 
         values = [float(part) for word in words for part in word.split(",")]
     except ValueError as error:
         raise typer.BadParameter(
-            f"--{name} {','.join(words)!r} holds something that is no number; write it as 1,10,100"
+            f"--{name} {','.join(words)!r} holds a value that is not a number; write it as 1,10,100"
         ) from error
     return values[0] if len(values) == 1 else values
 
@@ -125,7 +125,7 @@ def parse_counts(name: str, words: Sequence[str] | None) -> int | list[int] | No
     parts = [part for word in words for part in word.split(",")]
     if not all(part.strip().isdigit() for part in parts):
         raise typer.BadParameter(
-            f"--{name} {','.join(words)!r} holds something that is no whole number; write it as "
+            f"--{name} {','.join(words)!r} holds a value that is not a whole number; write it as "
             "500,1000"
         )
     counts = [int(part) for part in parts]

@@ -58,8 +58,8 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         super()._validate_params()
         if self.get_params(deep=False)["search"] == "race":
             warnings.warn(
-                'search="race" is gone; search="refine" takes its place here: it tries a third of '
-                "the combinations and errs as seldom. Pass it, or leave search out.",
+                'search="race" was removed and search="refine" is used: it trains a third of the '
+                'combinations at the same error. Pass search="refine", or leave search out.',
                 FutureWarning,
                 stacklevel=3,
             )

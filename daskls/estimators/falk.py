@@ -215,7 +215,7 @@ class FalkSVC(NeighborhoodClassifier):
             of = self.n_cells_ if self.selection == "each" else min(method.n_selected, n_rows)
             warnings.warn(
                 f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
-                "judged with as many folds as it has inner rows. Lower cv, or raise n_assigned.",
+                "evaluated with as many folds as inner rows. Lower cv, or raise n_assigned.",
                 stacklevel=3,
             )
 

@@ -134,7 +134,7 @@ class NoiseFilter(SharesClient):
         if X.shape[0] != keep.shape[0]:
             raise DataError(
                 f"X has {X.shape[0]} rows but the filter was fitted on {keep.shape[0]}; it can "
-                "only clean the rows that it has judged."
+                "only clean the rows that it was fitted on."
             )
         if isinstance(keep, da.Array) and not isinstance(X, da.Array):
             (keep,) = compute([keep], self.client)

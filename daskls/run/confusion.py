@@ -84,7 +84,7 @@ def _check_labels(dataset: Any, known: list[Any]) -> None:
     if dataset.classes is not None and not set(dataset.classes) & set(known):
         raise DataError(
             f"The data set {dataset.path} has the classes {dataset.classes}, the model "
-            f"{known}: none is in both. Score on data of the kind that it was trained on."
+            f"{known}: they have none in common. Score on data of the kind that it was trained on."
         )
 
 

@@ -31,7 +31,7 @@ def check_free(store: Path) -> None:
     # Inputs that were in memory, the owner's file and the probe come before the root.
     elif store.is_file() or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
-            f"The store {store} exists and is no model. Give a path that does not exist yet."
+            f"The store {store} exists but holds no model. Give a path that does not exist yet."
         )
 
 

@@ -140,7 +140,7 @@ def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classe
 
 def _no_row_counts(wanted: str) -> DataError:
     return DataError(
-        f"No row counts: every sample_weight is zero. Give {wanted} a positive weight."
+        f"No rows are left: every sample_weight is zero. Give {wanted} a positive weight."
     )
 
 

@@ -421,7 +421,7 @@ def test_parquet_without_label(tmp_path):
         ({"a": [1, None, 3], "y": [0, 1, 0]}, r"column 'a', row 1 \(the first is 0\): no value"),
         ({"a": [1, 2, 3], "y": [0, 1, None]}, "column 'y', row 2"),
         ({"a": [1, 2, 3], "y": [0.0, 1.0, np.nan]}, "label of row 2"),
-        ({"a": ["u", "v", "w"], "y": [0, 1, 0]}, "column 'a': type string is no number"),
+        ({"a": ["u", "v", "w"], "y": [0, 1, 0]}, "column 'a': type string is not numeric"),
         ({"y": [0, 1, 0]}, "no feature columns besides the label 'y'"),
     ],
 )
@@ -434,7 +434,7 @@ def test_parquet_errors(tmp_path, columns, message):
 
 def test_parquet_that_is_none(tmp_path):
     (tmp_path / "a.parquet").write_text("nonsense")
-    with pytest.raises(DataError, match="is no Parquet file"):
+    with pytest.raises(DataError, match="is not a Parquet file"):
         convert(tmp_path / "a.parquet", tmp_path / "d")
 
 

@@ -319,7 +319,7 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
 
 def test_the_search_that_was_the_default_is_taken_for_the_one_that_is(tmp_path):
     X, y = checkers(300)
-    with pytest.warns(FutureWarning, match='search="race" is gone; search="refine"'):
+    with pytest.warns(FutureWarning, match='search="race" was removed and search="refine"'):
         old = small_svc(search="race").fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

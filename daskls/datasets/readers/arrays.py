@@ -26,7 +26,7 @@ def open_npz(path: Path, options: Options) -> Iterator[Table]:
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile as error:
-        raise DataError(f"{path} is no .npz archive: {error}.") from error
+        raise DataError(f"{path} is not an .npz archive: {error}.") from error
     with archive, _scratch(Path(options.scratch)) as folder:
         members = {name.removesuffix(".npy") for name in archive.namelist()}
         X_name, y_name = _pick_members(members, path, options)

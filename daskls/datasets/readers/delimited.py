@@ -162,7 +162,7 @@ def _narrow(X: Float64, dtype: np.dtype[Any]) -> AnyArray:
         return X
     whole = X.astype(np.int64)
     if not np.array_equal(whole, X):
-        raise DataError(f"Some features are no integers, so they do not fit dtype {dtype}.")
+        raise DataError(f"Some features are not integers, so they do not fit dtype {dtype}.")
     return whole if dtype.kind == "i" else whole.astype(np.uint64)
 
 

@@ -22,7 +22,7 @@ def open_parquet(path: Path, options: Options) -> Iterator[Table]:
     try:
         file = parquet.ParquetFile(path)
     except pyarrow.ArrowInvalid as error:
-        raise DataError(f"{path} is no Parquet file: {error}.") from error
+        raise DataError(f"{path} is not a Parquet file: {error}.") from error
     with file:
         names = list(file.schema_arrow.names)
         column = pick_label(names, options.label, path)
@@ -69,7 +69,7 @@ def _common_dtype(file: Any, features: list[str], path: Path) -> np.dtype[Any]:
         dtype = empty.column(name).to_numpy().dtype
         if dtype.kind not in "biuf":
             raise DataError(
-                f"{path}, column {name!r}: type {file.schema_arrow.field(name).type} is no number; "
+                f"{path}, column {name!r}: type {file.schema_arrow.field(name).type} is not numeric; "
                 "drop it, or name the label column with `label`."
             )
         dtypes.append(dtype)
