@@ -153,7 +153,7 @@ def test_the_row_of_a_missing_label_counts_over_blocks(tmp_path):
 
 def test_damaged_archives(tmp_path, rows):
     (tmp_path / "a.npz").write_bytes(b"nonsense")
-    with pytest.raises(DataError, match=r"is no \.npz archive"):
+    with pytest.raises(DataError, match=r"is not an \.npz archive"):
         convert(tmp_path / "a.npz", tmp_path / "d")
     np.savez(tmp_path / "b.npz", X=rows[0], y=rows[1])
     whole = (tmp_path / "b.npz").read_bytes()
