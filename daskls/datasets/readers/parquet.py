@@ -69,8 +69,8 @@ def _common_dtype(file: Any, features: list[str], path: Path) -> np.dtype[Any]:
         dtype = empty.column(name).to_numpy().dtype
         if dtype.kind not in "biuf":
             raise DataError(
-                f"{path}, column {name!r}: type {file.schema_arrow.field(name).type} is not numeric; "
-                "drop it, or name the label column with `label`."
+                f"{path}, column {name!r}: type {file.schema_arrow.field(name).type} is not "
+                "numeric; drop it, or name the label column with `label`."
             )
         dtypes.append(dtype)
     return feature_dtype(np.result_type(*dtypes), path)
