@@ -45,7 +45,11 @@ WAYS = {
             **{"loss": "squared_error", "cv": 5, "C": None, "gamma": None, "kernel": "auto"},
             "feature_scale": "learned",
         },
-        {"C": None, "gamma": None, "search": "full", "fit_intercept": True},
+        # Named, so that it stays one where a variant has a loss without a search.
+        {
+            **{"C": None, "gamma": None, "search": "full", "fit_intercept": True},
+            **{"loss": "hinge", "cv": 2},
+        },
     ],
     "RandomChunkSVC": [
         {"fit_intercept": True},

@@ -35,14 +35,16 @@ class TrialGrid:
     widths: tuple[float, ...] = WIDTHS
     ridges: tuple[float, ...] = RIDGES
     are_gammas: bool = False
+    offset: bool = False
 
     @classmethod
     def of(cls, spec: SolverSpec) -> "TrialGrid":
         """Return the candidates that a spec leaves open; given values of C and gamma alone."""
         ridges = RIDGES if spec.C is None else tuple(sorted(1 / (2 * cost) for cost in spec.C))
         if spec.gamma is not None:
-            return cls(tuple(sorted(spec.gamma)), ridges, are_gammas=True)
-        return cls(ridges=ridges)
+            gammas = tuple(sorted(spec.gamma))
+            return cls(gammas, ridges, are_gammas=True, offset=spec.fit_intercept)
+        return cls(ridges=ridges, offset=spec.fit_intercept)
 
 
 @dataclass
@@ -113,7 +115,9 @@ def choose_coarsely(
         [values[i] for i in places if i < len(values)] or list(values)
         for values, places in zip((grid.widths, grid.ridges), COARSE, strict=True)
     )
-    errors.look(Trial(kernel, *own, grid.are_gammas) for own in product(widths, ridges))
+    errors.look(
+        Trial(kernel, *own, grid.are_gammas, grid.offset) for own in product(widths, ridges)
+    )
     return errors.best()
 
 

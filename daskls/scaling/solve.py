@@ -66,7 +66,8 @@ class TrialCell:
             group = list(own)
             system = System(merged.A, self._kernel(group[0], merged.A))
             for trial in group:
-                found = system.solve(merged.Y, trial.ridge / merged.weights, held_out=True)
+                ridges = trial.ridge / merged.weights
+                found = system.solve(merged.Y, ridges, offset=trial.offset, held_out=True)
                 assert found.held_out is not None
                 sums[at] = self._error_of(found.held_out[merged.of_row].astype(np.float64))
                 at += 1
@@ -89,7 +90,8 @@ class TrialCell:
         merged = self._merged()
         kernel = self._kernel(trial, merged.A)
         system = System(merged.A, kernel)
-        alpha = system.solve(merged.Y, trial.ridge / merged.weights).alpha.astype(np.float32)
+        found = system.solve(merged.Y, trial.ridge / merged.weights, offset=trial.offset)
+        alpha = found.alpha.astype(np.float32)
         m, d = merged.A.shape
         step = max(int(2.0 * m * m * d * alpha.shape[1] / MAX_PRODUCTS), 1)
         K = system.matrix32()[::step]
@@ -104,9 +106,10 @@ class TrialCell:
             return np.repeat(scores.reshape(1, -1), len(queries), axis=0)
         merged = self._merged()
         kernel = self._kernel(trial, merged.A)
-        found = System(merged.A, kernel).solve(merged.Y, trial.ridge / merged.weights)
+        ridges = trial.ridge / merged.weights
+        found = System(merged.A, kernel).solve(merged.Y, ridges, offset=trial.offset)
         base = base_block(queries.astype(np.float64), merged.A.astype(np.float64), kernel.name)
-        values = apply_kernel(base, kernel, base) @ found.alpha.astype(np.float64)
+        values = apply_kernel(base, kernel, base) @ found.alpha.astype(np.float64) + found.offsets
         return rest_scores(values, self.classes, n_classes).reshape(len(queries), -1)
 
     def _positions(self) -> Codes:

@@ -32,16 +32,20 @@ class Trial:
     width : float. In units of a cell's median distance; or gamma, as the user has given it.
     ridge : float. 1 / (2 C).
     is_gamma : bool. Which of the two ``width`` is.
+    offset : bool. Whether functions have one.
     """
 
     kernel: KernelName
     width: float
     ridge: float
     is_gamma: bool = False
+    offset: bool = False
 
     def resolve(self, spec: SolverSpec) -> SolverSpec:
         """Return a spec with what the trial has found in the place of what was open."""
-        cost = (1 / (2 * self.ridge),)
+        # A given C is used as it is: it need not come back from its ridge to the last digit.
+        given = [cost for cost in spec.C or () if 1 / (2 * cost) == self.ridge]
+        cost = (given[0] if given else 1 / (2 * self.ridge),)
         if self.is_gamma:
             return replace(spec, kernel=self.kernel, C=cost, gamma=(self.width,))
         width = None if self.kernel in PRODUCTS else self.width

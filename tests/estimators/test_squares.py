@@ -6,10 +6,12 @@ from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
 from support import checkers
 
-from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
+from daskls import ParameterError, RandomChunkSVC, VoronoiSVC, load
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
+from daskls.scaling.solve import TrialCell
+from daskls.scaling.trial import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 
@@ -121,6 +123,55 @@ def test_given_values_are_taken_as_they_are():
     assert set(model.fit_report_.C) <= {3.0, 30.0}
 
 
+def test_a_given_c_is_not_rounded_by_its_ridge():
+    # 1 / (2 * (1 / (2 * 49))) is not 49.
+    model = VoronoiSVC(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
+    assert set(model.fit_report_.C) == {49.0}
+
+
+@pytest.mark.parametrize("offset", [False, True])
+def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
+    rng = np.random.default_rng(0)
+    rows, codes = rng.normal(size=(80, 2)).astype(np.float32), (rng.random(80) < 0.1).astype(int)
+    weights = rng.uniform(0.5, 2.0, 80)
+    cell, trial = TrialCell(rows, codes, weights), Trial("rbf", 0.3, 0.1, True, offset)
+    y = 2.0 * codes - 1
+
+    def answers(keep, at):
+        K = np.exp(-0.3 * ((rows[:, None].astype(float) - rows) ** 2).sum(axis=2))
+        n = len(keep)
+        bordered = np.ones((n + 1, n + 1))
+        bordered[:n, :n] = K[np.ix_(keep, keep)] + np.diag(0.1 / weights[keep])
+        bordered[n, n] = 0.0 if offset else 1e30
+        solved = np.linalg.solve(bordered, np.r_[y[keep], 0.0])
+        return K[np.ix_(at, keep)] @ solved[:n] + solved[n]
+
+    everyone = np.arange(80)
+    found = cell.values(rows[:9], trial, 2)[:, 0]
+    np.testing.assert_allclose(found, answers(everyone, everyone[:9]), atol=1e-4)
+    held_out = np.array([answers(np.delete(everyone, i), [i])[0] for i in everyone])
+    ((squared, wrong, weight),) = cell.errors([trial])
+    np.testing.assert_allclose(squared, (weights * (y - held_out) ** 2).sum(), rtol=1e-4)
+    np.testing.assert_allclose(wrong, weights[(held_out > 0) != (y > 0)].sum())
+    np.testing.assert_allclose(weight, weights.sum())
+
+
+def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
+    asked = set()
+
+    def errors(self, trials):
+        asked.update(trial.offset for trial in trials)
+        return found(self, trials)
+
+    found = TrialCell.errors
+    monkeypatch.setattr(TrialCell, "errors", errors)
+    for given in (False, True):
+        asked.clear()
+        model = VoronoiSVC(150, loss="squared_error", fit_intercept=given, random_state=0)
+        model.fit(X, Y)
+        assert asked == {given}
+
+
 def test_cells_of_one_class_say_so():
     X = np.r_[np.zeros((50, 1)), np.ones((50, 1))] + np.random.default_rng(0).random((100, 1)) * 0.1
     model = VoronoiSVC(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
@@ -173,6 +224,20 @@ def test_coefficients_many_times_their_sum_keep_their_digits(kernel, spread, C):
     np.testing.assert_allclose(model.decision_function(queries), expected, atol=0.02)
     # Kept twice or once, they are the rows of the data.
     assert model.fit_report_.n_support.sum() == 400
+
+
+def test_models_of_two_parts_are_saved_and_loaded(tmp_path):
+    y = np.where(X[:, 0] > 0.5, Y, 0)
+    model = VoronoiSVC(
+        130, loss="squared_error", kernel="linear", C=1e7, n_partitions=2, random_state=0
+    ).fit(X * 100, y)
+    cells = [model._reader.read_cell(i) for i in range(model.n_cells_)]
+    assert any(len(cell.rows) == 2 * len(np.unique(cell.rows, axis=0)) > 0 for cell in cells)
+    model.save(tmp_path / "model.zarr")
+    loaded = load(tmp_path / "model.zarr")
+    np.testing.assert_array_equal(
+        loaded.decision_function(Q * 100), model.decision_function(Q * 100)
+    )
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
