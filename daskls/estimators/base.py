@@ -188,6 +188,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         self.stage_s_ = result.stage_s
         self._warn_about_folds()
         self._warn_about_limits()
+        self._warn_about_units(result.units)
         return self
 
     def _request(self, X: Any) -> FitRequest:
@@ -201,8 +202,24 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             class_weight=self.class_weight,
             feature_names=feature_names(X),
             scaling=self._scaling(),
+            minds_units=self._minds_units(),
             **self._sizes(),
         )
+
+    def _minds_units(self) -> bool:
+        """Whether rows stay as they are where a scale of their features could be taken."""
+        return False
+
+    def _warn_about_units(self, units: tuple[int, int, float] | None) -> None:
+        """Say that the spreads of two features differ so much that one has no part in distances."""
+        if units is not None:
+            names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+            warnings.warn(
+                f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
+                f"feature {names[units[1]]!s}, so that distances hardly see the latter. Pass "
+                'feature_scale="spread" or "learned", or scale X beforehand.',
+                stacklevel=3,
+            )
 
     def _warn_about_folds(self) -> None:
         """Say how many cells hold fewer rows than folds; nothing where no cell deals any."""

@@ -60,6 +60,10 @@ class ScalesFeatures:
         """As of `LocalClassifier`."""
         return scaling_of(self.feature_scale, self.kernel)
 
+    def _minds_units(self) -> bool:
+        """As of `LocalClassifier`."""
+        return self.feature_scale is None and self.kernel not in ("linear", "poly")
+
     @property
     def feature_scale_(self) -> Float64:
         """The factor of each feature, shape (n_features_in_,); 0: it is left out."""

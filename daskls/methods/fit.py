@@ -10,16 +10,26 @@ from daskls.run.contract import FitRequest
 from daskls.run.progress import Progress, StageClock
 from daskls.run.rows import BlockRows
 from daskls.scaling.fit import resolve
+from daskls.scaling.spread import widest_and_narrowest
 
 __all__ = ["FitResult", "run_fit"]
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """The fingerprint that names the finished model, and the seconds of each stage that ran."""
+    """What is left of a fit beside its store.
+
+    Attributes
+    ----------
+    fingerprint : str. Names the finished model.
+    stage_s : dict. Seconds of each stage that ran.
+    units : (int, int, float), or None. The features of the largest and the smallest spread, and
+        their ratio, where rows stay as they are and it is beyond 1000.
+    """
 
     fingerprint: str
     stage_s: dict[str, float]
+    units: tuple[int, int, float] | None = None
 
 
 def run_fit(
@@ -45,9 +55,10 @@ def run_fit(
     """
     clock = StageClock(on_progress)
     begun = begin_fit(request, rows, store, clock, client)
+    units = widest_and_narrowest(begun.sample.X) if request.minds_units else None
     if not begun.root.is_complete:
         begun = resolve(begun, clock, client)
         request.method.fit(begun, clock, client)
     # Also after a fit that was killed between its end and here.
     request.method.clean_up(begun.root)
-    return FitResult(begun.fingerprint, clock.seconds)
+    return FitResult(begun.fingerprint, clock.seconds, units)

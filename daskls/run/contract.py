@@ -70,6 +70,7 @@ class FitRequest:
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
+    minds_units : bool. Whether features of very different spreads are to be told.
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
         cross-validated.
     """
@@ -86,6 +87,7 @@ class FitRequest:
     sample_remedy: str = ""
     feature_names: list[str] | None = None
     scaling: ScalingSpec | None = None
+    minds_units: bool = False
     n_folds: int | None = None
 
 

@@ -4,12 +4,37 @@ import numpy as np
 
 from daskls.records import Float64, Reals
 
-__all__ = ["spreads"]
+__all__ = ["spreads", "widest_and_narrowest"]
 
 LOW, HIGH = 0.05, 0.95
 # Of a normal distribution that range is so many standard deviations: features that fall back to
 # theirs are then no wider than the others.
 DEVIATIONS = 3.29
+
+
+# Of the largest spread to the smallest: beyond, the features of small ones have no part in
+# distances. Standard deviations, which cost less, are looked at first.
+MAX_RATIO, SUSPECT_RATIO = 1e3, 1e2
+
+
+def widest_and_narrowest(X: Reals) -> tuple[int, int, float] | None:
+    """Return the features of the largest and the smallest spread, and their ratio beyond 1000.
+
+    None where spreads differ by less. Constants count as neither.
+
+    >>> widest_and_narrowest(np.c_[np.arange(9.0), 1e-4 * np.arange(9.0), np.ones(9)])
+    (0, 1, 10000.0)
+    """
+    deviations = X.std(axis=0, dtype=np.float64)
+    varying = np.flatnonzero((X[:1] != X).any(axis=0))
+    own = deviations[varying]
+    if not len(own) or own.max() <= SUSPECT_RATIO * own.min():
+        return None
+    found = spreads(X)[varying]
+    ratio = float(found.max() / found.min())
+    if ratio <= MAX_RATIO:
+        return None
+    return int(varying[found.argmax()]), int(varying[found.argmin()]), round(ratio, 6)
 
 
 def spreads(X: Reals) -> Float64:

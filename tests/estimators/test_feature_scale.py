@@ -53,6 +53,17 @@ def test_noise_is_judged_in_the_scale(filter_):
     assert not found.keep_.all()
 
 
+def test_units_far_apart_are_told_once():
+    with pytest.warns(UserWarning, match=r"feature 0 is 1e\+06 times that of feature 1") as told:
+        small("VoronoiSVC").fit(X * UNITS, Y)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    for quiet in ({"feature_scale": "spread"}, {"kernel": "linear", "C": 1.0, "gamma": None}):
+        small("VoronoiSVC", **quiet).fit(X * UNITS, Y)
+    constant = np.c_[X, np.full(len(X), 1e6)]
+    small("VoronoiSVC").fit(constant, Y)
+
+
 def test_a_rare_indicator_and_a_constant_have_a_spread():
     rare = np.zeros(len(X))
     rare[::300] = 1
