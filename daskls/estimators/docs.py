@@ -22,7 +22,8 @@ loss : "hinge" or "squared_error", default "hinge"
     a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen once for
     all, by leave-one-out squared errors of some <cell>s; cv, search, refit and tol have no effect
     and are refused. ``decision_function`` is then the value of each class, or of the second of
-    two.""",
+    two; ``fit_report_.validation_error`` is NaN, since holding rows out would take the final fit
+    twice as long.""",
     "cell_kernel": """
 kernel : "rbf", "exponential", "linear", "poly" or "auto", default "rbf"
     ``exp(-gamma |x - z|^2)``, ``exp(-gamma |x - z|)``, ``x . z``, ``(gamma x . z + coef0)^degree``;

@@ -252,6 +252,7 @@ def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C):
     solver, models = find_solver("squared_error"), []
     cell = CellRows(rows, codes, np.ones(m), CellReport(0, 0, 0, 0, 0.0), (0,))
     peak = peak_of(lambda: models.extend(solver.fit([cell], spec)))
-    assert peak <= cell_nbytes(sizes, m) <= 4 * peak
+    # In float64, as of C = 1e7, it takes nearly twice as much; the plan cannot know.
+    assert peak <= cell_nbytes(sizes, m) <= (2.5 if C < 1e7 else 1.5) * peak
     kept = models[0].rows.nbytes + models[0].coef.nbytes
     assert kept <= solver.model_nbytes(sizes, m) <= 2 * kept

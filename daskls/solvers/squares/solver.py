@@ -10,7 +10,6 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.records import (
     DISTANCE_KERNELS,
-    F4,
     F8,
     Codes,
     Float32,
@@ -101,8 +100,9 @@ class SquaresSolver(LocalSolver):
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """Return the bytes that a cell of so many rows adds: matrices, in float64 if need be."""
         m, k = n_rows, sizes.n_classes
-        # Squared distances in float32; beside them the kernel matrix, in float64 with its products.
-        matrices = m * m * (F4 + 2 * F8)
+        # Beside distances in float32, which are the rows': the kernel matrix, which becomes its own
+        # factor, in float64 if need be; a mask of its values, and as much to spare.
+        matrices = m * m * (F8 + 2)
         return rows_nbytes(sizes, m) + matrices + 4 * m * (k + 1) * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
