@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVC
 from support import checkers
 
 from daskls import ParameterError, RandomChunkSVC, VoronoiSVC, load
@@ -256,3 +257,14 @@ def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C):
     assert peak <= cell_nbytes(sizes, m) <= (2.5 if C < 1e7 else 1.5) * peak
     kept = models[0].rows.nbytes + models[0].coef.nbytes
     assert kept <= solver.model_nbytes(sizes, m) <= 2 * kept
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e3])
+def test_hinge_cells_of_the_exponential_kernel_are_those_of_svc(spread):
+    rows, queries, y = X * spread, Q * spread, np.where(Y > 0, 1, 0)
+    params = {"kernel": "exponential", "C": 10.0, "gamma": 3.0 / spread}
+    model = VoronoiSVC(**params, tol=1e-6, refit="cell", fit_intercept=True, random_state=0)
+    K, of_queries = (np.exp(-3.0 * np.sqrt(((a[:, None] - X) ** 2).sum(axis=2))) for a in (X, Q))
+    svc = SVC(kernel="precomputed", C=10.0, tol=1e-6).fit(K, y)
+    found = model.fit(rows, y).decision_function(queries)
+    np.testing.assert_allclose(found, svc.decision_function(of_queries), atol=2e-3)
