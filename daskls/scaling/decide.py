@@ -8,7 +8,7 @@ import numpy as np
 
 from daskls.records import Float64, KernelName
 from daskls.scaling.choose import Chosen, TrialGrid, choose, choose_coarsely
-from daskls.scaling.judge import Judgement, compare, judge_scales
+from daskls.scaling.held_out import HeldOutErrors, compare, evaluate_scales
 from daskls.scaling.rounds import learn_factors
 from daskls.scaling.steps import Steps
 from daskls.scaling.trial import LOOK_ROWS
@@ -32,18 +32,18 @@ class Candidate:
     factors : float64 array, shape (d,). Of rows as regions keep them.
     chosen : Chosen. The trial of its own.
     rivals : tuple of Chosen. The best of other kernels, where they are near.
-    judged : Judgement, or None where nothing is compared
+    evaluated : HeldOutErrors, or None where nothing is compared
     """
 
     name: str
     factors: Float64
     chosen: Chosen
     rivals: tuple[Chosen, ...] = ()
-    judged: Judgement | None = None
+    evaluated: HeldOutErrors | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what people may want to know of it."""
-        trial, chosen, judged = self.chosen.trial, self.chosen, self.judged
+        trial, chosen, evaluated = self.chosen.trial, self.chosen, self.evaluated
         told: dict[str, Any] = {
             "kernel": trial.kernel,
             "width": trial.width,
@@ -51,8 +51,8 @@ class Candidate:
             "leave_one_out": {"squared_error": chosen.squared_error, "error": chosen.error},
             "n_tried": chosen.n_tried,
         }
-        if judged is not None:
-            told["held_out"] = {"squared_error": judged.squared_error, "error": judged.error}
+        if evaluated is not None:
+            told["held_out"] = {"squared_error": evaluated.squared_error, "error": evaluated.error}
         return told
 
 
@@ -129,30 +129,30 @@ def decide_scale(
     kernels : names of kernels to choose from
     grid : TrialGrid
     """
-    given = judged(steps, choose_for(steps, "given", spreads, kernels, grid))
-    spread = judged(steps, choose_for(steps, "spread", np.ones(len(spreads)), kernels, grid))
+    given = evaluated(steps, choose_for(steps, "given", spreads, kernels, grid))
+    spread = evaluated(steps, choose_for(steps, "spread", np.ones(len(spreads)), kernels, grid))
     taken, z_spread = _better(given, spread)
     # From the better of the two, by however little: a start is no decision.
-    start = min((given, spread), key=lambda own: _judgement(own).squared_error)
+    start = min((given, spread), key=lambda own: _errors_of(own).squared_error)
     factors = learn_factors(steps, start.factors, start.chosen.trial)
-    learned = judged(steps, choose_for(steps, "learned", factors, kernels, grid))
+    learned = evaluated(steps, choose_for(steps, "learned", factors, kernels, grid))
     taken, z_learned = _better(taken, learned)
     return Decision(taken, (given, spread, learned), {"spread": z_spread, "learned": z_learned})
 
 
-def judged(steps: Steps, candidate: Candidate) -> Candidate:
+def evaluated(steps: Steps, candidate: Candidate) -> Candidate:
     """Return a candidate with its errors on held-out rows."""
-    (found,) = judge_scales(steps, [(candidate.factors, candidate.chosen.trial)])
-    return replace(candidate, judged=found)
+    (found,) = evaluate_scales(steps, [(candidate.factors, candidate.chosen.trial)])
+    return replace(candidate, evaluated=found)
 
 
-def _judgement(candidate: Candidate) -> Judgement:
-    assert candidate.judged is not None
-    return candidate.judged
+def _errors_of(candidate: Candidate) -> HeldOutErrors:
+    assert candidate.evaluated is not None
+    return candidate.evaluated
 
 
 def _better(old: Candidate, new: Candidate) -> tuple[Candidate, float]:
     """Return the new scale where it is better beyond doubt, else the old one; and z."""
-    a, b = _judgement(old), _judgement(new)
+    a, b = _errors_of(old), _errors_of(new)
     z = compare(a, b)
     return (new if z >= LEAST_Z and b.error <= a.error else old), z

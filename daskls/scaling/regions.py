@@ -113,7 +113,7 @@ class RegionRows:
     X : float32 array, shape (m, d)
     codes : int32 array, shape (m,)
     weights : float64 array, shape (m,)
-    held : bool array, shape (m,). Rows that judge, and take part in no choice.
+    held : bool array, shape (m,). Rows that evaluate, and take part in no choice.
     """
 
     X: Float32

@@ -108,7 +108,7 @@ CONTENTS: tuple[StoredItem, ...] = (
     *_of(
         "regions/steps*/*", "scaling/rounds.py", FINISH, ("sums", "float64", "2 or trials, d or 3")
     ),
-    *_of("regions/steps*/*", "scaling/judge.py", FINISH, ("rows", "float64", "4, n")),
+    *_of("regions/steps*/*", "scaling/held_out.py", FINISH, ("rows", "float64", "4, n")),
     *_of("leaves", "run/gather.py", "with rows/", *COUNTS_HELD, ("bundles", "int64", "bundles, 2")),
     *_of("centers", "methods/neighborhoods", NEVER, ("places", "int64", "cells")),
     *_of("centers", "methods/neighborhoods", NEVER, ("owner", "int32", "n")),

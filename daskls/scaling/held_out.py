@@ -17,14 +17,14 @@ from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps
 from daskls.scaling.trial import LOOK_ROWS, Trial, cut_rows, in_scale, own_center
 
-__all__ = ["Judgement", "compare", "judge_region", "judge_scales"]
+__all__ = ["HeldOutErrors", "compare", "evaluate_region", "evaluate_scales"]
 
 # Held-out rows near each other err together: so many count as one observation.
 CLUSTER_ROWS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class HeldOutErrors:
     """Errors on held-out rows in one scale, in the order of rows.
 
     Attributes
@@ -51,7 +51,7 @@ class Judgement:
 
 
 @undisturbed
-def judge_region(region: int, factors: Float64, trial: Trial, job: RegionJob) -> Float64:
+def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob) -> Float64:
     """Return squared error, error, weight and cluster of a region's held-out rows, (4, m)."""
     rows = read_region(region, job)
     training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
@@ -90,14 +90,14 @@ def _errors(values: Float64, codes: Codes, n_classes: int) -> tuple[Float64, Flo
     return ((values - wanted) ** 2).mean(axis=1), (found != codes).astype(np.float64)
 
 
-def judge_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[Judgement]:
+def evaluate_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[HeldOutErrors]:
     """Return how each scale, with its own trial, does on the held-out rows of all regions."""
     found = []
     for factors, trial in scales:
         calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
-        joined = steps.run(judge_region, calls, _join)["rows"]
+        joined = steps.run(evaluate_region, calls, _join)["rows"]
         squared, wrong, weights, cluster = joined
-        found.append(Judgement(squared, wrong, weights, cluster.astype(np.int64)))
+        found.append(HeldOutErrors(squared, wrong, weights, cluster.astype(np.int64)))
     return found
 
 
@@ -113,7 +113,7 @@ def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
     return {"rows": np.concatenate(joined, axis=1)}
 
 
-def compare(old: Judgement, new: Judgement) -> float:
+def compare(old: HeldOutErrors, new: HeldOutErrors) -> float:
     """Return the paired difference of squared errors over its standard error, by clusters.
 
     Positive speaks for the new scale. 0 where there are too few clusters to tell.
