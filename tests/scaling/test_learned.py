@@ -1,0 +1,122 @@
+"""A learned scale is found where features differ in worth, and taken only where it errs less."""
+
+import os
+
+import dask
+import numpy as np
+import pytest
+
+from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
+from daskls.datasets import load_real
+from daskls.scaling.held_out import HeldOutErrors, compare
+from daskls.scaling.regions import RegionJob, _region_key, read_region
+from daskls.scaling.rounds import LEAST_SHARE, next_factors
+from daskls.store.packs import write_pack
+
+N = 4000
+# Two features decide; eight are noise of the same spread.
+X = np.random.default_rng(0).random((N, 10))
+Y = ((X[:, 0] > 0.5) == (X[:, 1] > 0.5)).astype(int)
+TEST = np.random.default_rng(1).random((2000, 10))
+TRUTH = ((TEST[:, 0] > 0.5) == (TEST[:, 1] > 0.5)).astype(int)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Return models of noisy rows, without and with a learned scale."""
+    params = {"loss": "squared_error", "random_state": 0}
+    with dask.config.set(scheduler="threads"):
+        return {
+            scale: VoronoiSVC(**params, feature_scale=scale).fit(X, Y)
+            for scale in (None, "learned")
+        }
+
+
+def test_noise_loses_its_part(models):
+    model = models["learned"]
+    summary = model._reader.resolved.summary
+    assert summary["decision"] == "learned"
+    assert summary["z"]["learned"] > summary["least_z"]
+    assert model.feature_importances_[2:].max() < 0.6 * model.feature_importances_[:2].min()
+    # A third of the errors, or fewer.
+    assert 1 - model.score(TEST, TRUTH) < (1 - models[None].score(TEST, TRUTH)) / 3
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FalkSVC(200, C=10.0, gamma=5.0, random_state=0),
+        KernelKNNClassifier(15, random_state=0),
+        VoronoiSVC(1000, C=[1.0, 10.0], gamma=[1.0, 5.0], cv=3, random_state=0),
+    ],
+)
+def test_other_methods_gain_by_the_same_scale(model, models):
+    plain = model.fit(X, Y).score(TEST, TRUTH)
+    learned = model.set_params(feature_scale="learned").fit(X, Y)
+    np.testing.assert_array_equal(learned.feature_scale_, models["learned"].feature_scale_)
+    assert learned.score(TEST, TRUTH) > plain + 0.03
+
+
+def test_rows_as_they_are_are_kept_where_no_scale_is_better():
+    rows = np.random.default_rng(2).random((3000, 2))
+    y = ((rows[:, 0] * 4 % 1 > 0.5) == (rows[:, 1] * 4 % 1 > 0.5)).astype(int)
+    model = VoronoiSVC(loss="squared_error", feature_scale="learned", random_state=0).fit(rows, y)
+    assert model._reader.resolved.summary["decision"] == "given"
+    np.testing.assert_array_equal(model.feature_scale_, 1.0)
+
+
+def test_rows_are_held_out_in_runs(tmp_path):
+    # Neighbors in the data may be neighbors in time, which know each other's labels.
+    numbers = np.sort(np.random.default_rng(0).permutation(20_000)[:8000])
+    job = RegionJob(str(tmp_path), None, None, np.array([0]), 20_000, 50, 2, 7)
+    columns = {"X": np.zeros((8000, 2), "f4"), "codes": np.zeros(8000, "i4")}
+    write_pack(tmp_path, _region_key(job, 0), {**columns, "weights": numbers, "numbers": numbers})
+    held = read_region(0, job).held
+    shares = np.bincount(numbers // 50, weights=held) / np.bincount(numbers // 50)
+    assert set(shares) == {0.0, 1.0}
+    assert 0.15 < held.mean() < 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("DASKLS_DATA" not in os.environ, reason="ijcnn1 lies where DASKLS_DATA says")
+def test_no_harm_is_done_to_ijcnn1():
+    # Rows of an engine in time: rows held out one by one speak for a scale that errs more often.
+    data = load_real("ijcnn1")
+    params = {"loss": "squared_error", "kernel": "auto", "random_state": 0}
+    model = VoronoiSVC(**params, feature_scale="learned").fit(data.X, data.y)
+    assert model._reader.resolved.summary["decision"] == "given"
+    assert 1 - model.score(data.X_test, data.y_test) < 0.016
+
+
+def test_a_feature_that_varies_nowhere_keeps_its_factor():
+    sums = np.array([[9.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    np.testing.assert_allclose(next_factors(sums, np.array([1.0, 1.0, 0.25])), [1, 1 / 3, 0.25])
+    np.testing.assert_array_equal(next_factors(np.zeros((2, 3)), np.ones(3)), 1.0)
+
+
+def test_no_factor_falls_to_nothing_while_rounds_run():
+    sums = np.array([[1.0, 1e-20], [1.0, 1.0]])
+    np.testing.assert_allclose(next_factors(sums, np.ones(2)), [1.0, LEAST_SHARE])
+
+
+def errors_of(squared, cluster):
+    """Return held-out errors of some rows."""
+    squared = np.asarray(squared, float)
+    return HeldOutErrors(squared, squared > 1, np.ones(len(squared)), np.asarray(cluster))
+
+
+def test_a_comparison_is_the_paired_difference_over_its_error():
+    rng = np.random.default_rng(0)
+    old, gain, rows = rng.random(400), rng.normal(0.05, 0.1, 400), np.arange(400)
+    alone = compare(errors_of(old, rows), errors_of(old - gain, rows))
+    expected = gain.mean() / gain.std() * np.sqrt(400)
+    assert alone == pytest.approx(expected)
+    # Rows of a cluster err together: four copies of each say no more.
+    clusters = np.repeat(rows, 4)
+    many = compare(errors_of(np.zeros(1600), clusters), errors_of(-np.repeat(gain, 4), clusters))
+    assert many == pytest.approx(expected)
+
+
+def test_too_few_clusters_tell_nothing():
+    assert compare(errors_of([1, 2], [0, 0]), errors_of([0, 0], [0, 0])) == 0.0
+    assert compare(errors_of([1, 2], [0, 1]), errors_of([1, 2], [0, 1])) == 0.0
