@@ -134,7 +134,7 @@ def summed_up(journal: Journal, part: str, name: str, estimator: str) -> Record:
     return {
         **own[0],
         "seeds": len(own),
-        "takes": counted(decisions) if estimator.split(", ")[1] == "learned" else "",
+        "takes": counted(decisions) if "learned" in estimator else "",
         "kernels": counted(chosen) if "auto" in estimator else "",
         **{f"all_{field}": [r[field] for r in own] for field in fields},
     }
