@@ -30,6 +30,8 @@ class TaskSizes:
     # unpacked.
     source_nbytes: int = 0
     unpack_nbytes: int = 0
+    # Of a row as it was read, where rows become others before they are regrouped; else 0.
+    raw_nbytes: int = 0
 
     @property
     def row_nbytes(self) -> int:
@@ -51,16 +53,17 @@ def assign_nbytes(sizes: TaskSizes, block_rows: int) -> int:
     """
     tile = min(block_rows, CENTERED_ROWS) * sizes.n_features * F8
     # The block, the rows of it that count, and those sorted; without weights the first two are one.
-    regrouping = sizes.n_block_copies * block_rows * sizes.row_nbytes + tile
+    regrouping = block_rows * (sizes.n_block_copies * sizes.row_nbytes + sizes.raw_nbytes) + tile
     return max(sizes.source_nbytes + regrouping, sizes.unpack_nbytes)
 
 
 def largest_block(sizes: TaskSizes, nbytes: int) -> int:
     """Return the most rows of a block whose regrouping fits; the inverse of `assign_nbytes`."""
     routed = sizes.n_features * F8
-    rows = nbytes // (sizes.n_block_copies * sizes.row_nbytes + routed)
+    held = sizes.n_block_copies * sizes.row_nbytes + sizes.raw_nbytes
+    rows = nbytes // (held + routed)
     if rows > CENTERED_ROWS:
-        rows = (nbytes - CENTERED_ROWS * routed) // (sizes.n_block_copies * sizes.row_nbytes)
+        rows = (nbytes - CENTERED_ROWS * routed) // held
     return max(rows, 1)
 
 

@@ -4,12 +4,12 @@ from cells import fit_cell
 from peaks import SLACK, peak_of
 
 from daskls.kernels import gram
-from daskls.memory import TaskSizes, assign_nbytes
+from daskls.memory import TaskSizes, assign_nbytes, largest_block
 from daskls.methods import average
 from daskls.partition.forest import Forest
 from daskls.partition.grow import grow_tree
 from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
-from daskls.records import CellReport, SolverSpec
+from daskls.records import CellReport, FeatureScale, SolverSpec
 from daskls.run import regroup
 from daskls.store.exchange import Exchange
 from daskls.targets import Target
@@ -99,6 +99,32 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
     projected = assign_nbytes(TaskSizes(d, 4, 2, 2000, SolverSpec()), n_rows)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
     assert exchange.stack_manifest().sum() == n_partitions * n_rows
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n_kept", [100, 30])
+def test_regrouping_a_block_in_a_scale(dtype, n_kept, tmp_path, monkeypatch):
+    n_rows, d = 60_000, 100
+    X = np.random.default_rng(0).random((n_rows, d)).astype(dtype)
+    y = np.zeros((n_rows, 1), np.int32)
+    forest = Forest((grow_tree(X[:200, :n_kept], 50, np.zeros(n_kept)),))
+    monkeypatch.setattr(regroup, "load_partition", lambda *_: forest)
+    exchange = Exchange(str(tmp_path), 1, forest.n_leaves, n_kept, "<f4", 1)
+    block_info = {0: {"chunk-location": (0, 0), "array-location": [(0, n_rows), (0, d)]}}
+    scale = FeatureScale(np.zeros(d), (np.arange(d) < n_kept).astype(float))
+
+    def run():
+        exchange.create()
+        regroup.assign_block(
+            X, y, None, root="", fingerprint="", exchange=exchange,
+            target=Target("classes", np.arange(2)), class_weight=np.ones(2),
+            scale=scale, first_kept=np.array([0, n_rows]), block_info=block_info,
+        )  # fmt: skip
+
+    peak = X.nbytes + y.nbytes + peak_of(run)
+    sizes = TaskSizes(n_kept, 4, 2, 2000, SolverSpec(), raw_nbytes=d * X.itemsize)
+    assert peak - SLACK <= assign_nbytes(sizes, n_rows) <= LOOSEST * peak
+    assert largest_block(sizes, assign_nbytes(sizes, n_rows)) == pytest.approx(n_rows, rel=0.01)
 
 
 def test_projections_grow_with_what_they_project():

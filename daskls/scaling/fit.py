@@ -16,6 +16,7 @@ from daskls.run.progress import StageClock
 from daskls.run.sample import Sample
 from daskls.scaling.choose import TrialGrid
 from daskls.scaling.decide import Candidate, Decision, choose_for, decide_scale, settle
+from daskls.scaling.plan import check_regions
 from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_groups, plan_regions
 from daskls.scaling.spread import spreads
 from daskls.scaling.steps import Steps
@@ -114,7 +115,14 @@ class _Search:
 
     @contextmanager
     def looking(self, job: RegionJob, clock: StageClock, client: Any) -> Iterator[Steps]:
-        """Collect the rows of a job's regions, and time what is found out by them."""
+        """Collect the rows of a job's regions, and time what is found out by them.
+
+        Raises
+        ------
+        MemoryPlanError
+        """
+        begun = self.begun
+        check_regions(begun.sizes, begun.rows.block_rows, self._cell_size, begun.resources)
         collect_regions(self.begun, job, clock, client)
         store, folder = open_store(job.root), job.folder(STEPS)
         with clock.stage("scale", N_STEPS, lambda: len(store.names(folder))):
@@ -166,7 +174,13 @@ def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
     if scale is None:
         return replace(begun, request=request, sizes=sizes)
     sample = Sample(scaled(begun.sample.X, scale), begun.sample.checksum)
-    sizes = replace(sizes, n_features=len(scale.columns), itemsize=sample.X.itemsize)
+    raw_nbytes = sizes.n_features * sizes.itemsize
+    sizes = replace(
+        sizes,
+        n_features=len(scale.columns),
+        itemsize=sample.X.itemsize,
+        raw_nbytes=raw_nbytes,
+    )
     leaf_rows = min(begun.sampling.leaf_rows, begun.scan.n_kept)
     request.method.check(
         Extent(sizes, begun.scan.n_kept, leaf_rows, begun.rows.block_rows), begun.resources

@@ -32,6 +32,7 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.run.scan import take_kept
+from daskls.scaling.plan import region_rows
 from daskls.seeds import HELD_ROWS, REGIONS
 from daskls.store.artifacts import open_store
 from daskls.store.packs import read_pack, write_pack
@@ -50,15 +51,12 @@ __all__ = [
 # Leaves of the sample are taken until they hold about so many rows; more gained nothing on
 # Covertype. Leaves of many equal rows may be far smaller than a region may be.
 WANTED_ROWS, MAX_REGIONS = 60_000, 16
-REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
-# Of the features of a region: of many features fewer rows.
-REGION_NBYTES = 64 << 20
 # A leaf of the sample is so much smaller than a region may be, as its rows are only expected.
 FULLNESS = 0.9
-# One row in so many takes no part in any choice: it judges them. They are dealt in runs of
+# One row in so many takes no part in any choice: it evaluates them. They are held out in runs of
 # consecutive rows: where rows follow each other in time, a row's neighbors in the data know its
-# answer. Of ijcnn1, rows dealt one by one speak for a learned scale (z = 4.8) that errs more often
-# on test rows, rows dealt in runs against it.
+# answer. Of ijcnn1, rows held out one by one speak for a learned scale (z = 4.8) that errs more
+# often on test rows, rows held out in runs against it.
 HELD_SHARE = 5
 RUN_ROWS, LEAST_RUNS = 500, 200
 # Rows of all groups by chance.
@@ -129,7 +127,7 @@ class RegionRows:
 def plan_regions(begun: Beginning, base: FeatureScale) -> RegionJob:
     """Choose regions by the sample: some leaves of a tree of about the size of a region."""
     sample, n_rows = scaled(begun.sample.X, base), begun.scan.n_kept
-    max_rows = max(min(REGION_ROWS, REGION_NBYTES // (4 * sample.shape[1])), LEAST_REGION_ROWS)
+    max_rows = region_rows(sample.shape[1])
     share = len(sample) if n_rows <= max_rows else FULLNESS * max_rows * len(sample) / n_rows
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))

@@ -8,6 +8,7 @@ import numpy as np
 from daskls.kernels.gram import apply_kernel, base_block
 from daskls.kernels.votes import rest_scores
 from daskls.records import Codes, Float32, Float64, KernelSpec
+from daskls.scaling.plan import MAX_PRODUCTS
 from daskls.scaling.trial import Trial
 from daskls.solvers.squares.cell import (
     MergedRows,
@@ -20,10 +21,6 @@ from daskls.solvers.squares.gradients import squared_gradients
 from daskls.solvers.squares.system import System
 
 __all__ = ["TrialCell"]
-
-# Derivatives are taken at as many of a cell's rows as this many multiplications allow: of many
-# features and classes, at some.
-MAX_PRODUCTS = 4e9
 
 
 class TrialCell:

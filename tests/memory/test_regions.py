@@ -1,0 +1,70 @@
+"""Tasks that look at regions stay within what is planned for them."""
+
+import numpy as np
+import pytest
+from peaks import SLACK, peak_of
+
+import daskls
+from daskls import MemoryPlanError
+from daskls.memory import TaskSizes
+from daskls.plan import Resources
+from daskls.records import SolverSpec
+from daskls.scaling.choose import region_errors
+from daskls.scaling.held_out import evaluate_region
+from daskls.scaling.plan import check_regions, look_nbytes, region_rows
+from daskls.scaling.regions import RegionJob, _region_key
+from daskls.scaling.rounds import region_gradients
+from daskls.scaling.trial import Trial
+from daskls.store.packs import write_pack
+
+
+@pytest.fixture(params=[(54, 2), (300, 2), (12, 26)], ids=str)
+def job(request, tmp_path):
+    """Return a job of one full region, its features and its classes."""
+    d, k = request.param
+    n = region_rows(d)
+    rng = np.random.default_rng(0)
+    X = rng.random((n, d), dtype="f4")
+    codes = (X[:, 0] * k).astype("i4")
+    columns = {"X": X, "codes": codes, "weights": np.ones(n), "numbers": np.arange(n)}
+    job = RegionJob(str(tmp_path), None, None, np.array([0]), n, 50, k, 0)
+    write_pack(tmp_path, _region_key(job, 0), columns)
+    return job, d, k
+
+
+@pytest.mark.parametrize("ridge", [1e-4, 1e-1])
+@pytest.mark.parametrize("cell_rows", [1000, 2000])
+def test_errors(job, cell_rows, ridge):
+    job, d, k = job
+    trials = [Trial("rbf", width, ridge) for width in (0.5, 1.0)]
+    peak = peak_of(lambda: region_errors(0, 2, np.ones(d), trials, cell_rows, job))
+    planned = look_nbytes(region_rows(d), d, k if k > 2 else 1, cell_rows)
+    assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
+
+
+def test_gradients_and_held_out_errors(job):
+    job, d, k = job
+    planned = look_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
+    trial = Trial("exponential", 1.0, 1e-4)
+    for task in (
+        lambda: region_gradients(0, 2, np.ones(d), trial, 0, job),
+        lambda: evaluate_region(0, np.ones(d), trial, job),
+    ):
+        peak = peak_of(task)
+        assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
+
+
+def test_what_no_task_could_look_at_is_refused():
+    sizes = TaskSizes(5000, 8, 2, 2000, SolverSpec())
+    check_regions(sizes, 100, 2000, Resources(1, 4 << 30))
+    with pytest.raises(MemoryPlanError, match=r"Looking at a region of 4000 rows x 5000 features"):
+        check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
+
+
+def test_a_fit_asks_before_it_reads():
+    X = np.random.default_rng(0).random((50, 4000))
+    model = daskls.VoronoiSVC(feature_scale="learned", random_state=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("daskls.run.begin.find_resources", lambda _: Resources(1, 256 << 20))
+        with pytest.raises(MemoryPlanError, match=r"feature_scale=.spread"):
+            model.fit(X, X[:, 0] > 0.5)
