@@ -8,7 +8,7 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test test-all lint types nojit examples check docs-stores clean bench-track bench-startup bench-solver bench-covtype \
-	bench-10m bench-falk bench-cells bench-methods bench-sets chaos bits mutations
+	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy chaos bits mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -18,7 +18,7 @@ help:
 	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
-	@echo "bench-sets     measure what is missing in benchmarks/results: see python -m benchmarks --help"
+	@echo "bench-sets, bench-accuracy  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make mutations break the code at some 70 places and tell which test notices (hours; goes on where it stopped)"
@@ -94,6 +94,10 @@ bench-falk: $(BENCH_READY)
 # Both searches and liquidSVM on 29 sets, one core.
 bench-sets: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks many_sets
+
+# Losses, scales and kernels beside boosting, on official rows and inner splits, one core.
+bench-accuracy: $(BENCH_READY)
+	$(BENCH_PYTHON) -m benchmarks accuracy
 
 # Error against the size of cells; one worker against two.
 bench-cells: $(BENCH_READY)
