@@ -19,8 +19,9 @@ from daskls.scaling.trial import LOOK_ROWS, Trial, cut_rows, in_scale, own_cente
 
 __all__ = ["HeldOutErrors", "compare", "evaluate_region", "evaluate_scales"]
 
-# Held-out rows near each other err together: so many count as one observation.
-CLUSTER_ROWS = 50
+# Held-out rows near each other err together: so many count as one observation, fewer where a region
+# has few; and of fewer clusters than this nothing is said.
+CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS, LEAST_CLUSTERS = 50, 5, 20, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +43,17 @@ class HeldOutErrors:
     @property
     def error(self) -> float:
         """The weighted share of wrong rows."""
-        return float(np.average(self.wrong, weights=self.weights))
+        return _mean(self.wrong, self.weights)
 
     @property
     def squared_error(self) -> float:
         """The weighted mean of squared errors."""
-        return float(np.average(self.squared, weights=self.weights))
+        return _mean(self.squared, self.weights)
+
+
+def _mean(values: Float64, weights: Float64) -> float:
+    """Return a weighted mean; 0 of no rows, so few were there that none was held out."""
+    return float(np.average(values, weights=weights)) if len(values) else 0.0
 
 
 @undisturbed
@@ -55,9 +61,12 @@ def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob)
     """Return squared error, error, weight and cluster of a region's held-out rows, (4, m)."""
     rows = read_region(region, job)
     training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
+    if not len(training.X) or not len(held.X):
+        return np.empty((4, 0))
     with one_blas_thread():
         # Clusters are the same whatever the scale: comparisons are of pairs.
-        tree, _ = cut_rows(held.X, CLUSTER_ROWS)
+        size = min(max(len(held.X) // REGION_CLUSTERS, LEAST_CLUSTER_ROWS), CLUSTER_ROWS)
+        tree, _ = cut_rows(held.X, size)
         clusters = route_rows(tree, held.X)
         errors = _held_errors(training, held, factors, trial, job)
     return np.stack([*errors, held.weights, clusters.astype(np.float64)])
@@ -120,5 +129,7 @@ def compare(old: HeldOutErrors, new: HeldOutErrors) -> float:
     """
     gain = old.weights * (old.squared - new.squared)
     sums = np.bincount(old.cluster, weights=gain)
+    if len(sums) < LEAST_CLUSTERS:
+        return 0.0
     spread = np.sqrt(((sums - sums.mean()) ** 2).sum())
-    return float(sums.sum() / spread) if len(sums) > 1 and spread > 0 else 0.0
+    return float(sums.sum() / spread) if spread > 0 else 0.0

@@ -91,6 +91,8 @@ def cells_of(
     """
     rows = read_region(region, job)
     rows = rows.take(np.flatnonzero(~rows.held))
+    if len(rows.X) < LEAST_ROWS:
+        return
     Z = in_scale(rows, factors)
     _, cells = cut_rows(Z, cell_size)
     cells = [own for own in cells if len(own) >= LEAST_ROWS]

@@ -9,7 +9,15 @@ from small import assert_same_bits, small
 from support import checkers
 
 import daskls
-from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, ParameterError, StoreError
+from daskls import (
+    DataError,
+    FalkNoiseFilter,
+    KernelKNNClassifier,
+    KNNSVMNoiseFilter,
+    ParameterError,
+    StoreError,
+    VoronoiSVC,
+)
 
 X, Y = checkers(600, n_classes=3)
 UNITS = np.array([1e3, 1e-3])
@@ -62,6 +70,19 @@ def test_units_far_apart_are_told_once():
         small("VoronoiSVC", **quiet).fit(X * UNITS, Y)
     constant = np.c_[X, np.full(len(X), 1e6)]
     small("VoronoiSVC").fit(constant, Y)
+
+
+@pytest.mark.parametrize("n_rows", [2, 5, 19, 45])
+def test_few_rows_keep_the_scale_they_have(n_rows):
+    rows = np.random.default_rng(n_rows).random((n_rows, 3))
+    y = np.arange(n_rows) % 2
+    for model in (
+        VoronoiSVC(loss="squared_error", kernel="auto", feature_scale="learned", random_state=0),
+        KernelKNNClassifier(1, feature_scale="learned", random_state=0),
+    ):
+        model.fit(rows, y)
+        np.testing.assert_array_equal(model.feature_scale_, 1.0)
+        assert np.isfinite(model.decision_function(rows)).all()
 
 
 def test_a_rare_indicator_and_a_constant_have_a_spread():

@@ -102,7 +102,7 @@ def test_no_factor_falls_to_nothing_while_rounds_run():
 def errors_of(squared, cluster):
     """Return held-out errors of some rows."""
     squared = np.asarray(squared, float)
-    return HeldOutErrors(squared, squared > 1, np.ones(len(squared)), np.asarray(cluster))
+    return HeldOutErrors(squared, squared > 1, np.ones(len(squared)), np.asarray(cluster, int))
 
 
 def test_a_comparison_is_the_paired_difference_over_its_error():
@@ -118,5 +118,8 @@ def test_a_comparison_is_the_paired_difference_over_its_error():
 
 
 def test_too_few_clusters_tell_nothing():
-    assert compare(errors_of([1, 2], [0, 0]), errors_of([0, 0], [0, 0])) == 0.0
-    assert compare(errors_of([1, 2], [0, 1]), errors_of([1, 2], [0, 1])) == 0.0
+    few, many = np.arange(9), np.arange(10)
+    assert compare(errors_of(few + 1, few), errors_of(few * 0, few)) == 0.0
+    assert compare(errors_of(many + 1, many), errors_of(many * 0, many)) > 4
+    assert compare(errors_of(many, many), errors_of(many, many)) == 0.0
+    assert compare(errors_of([], []), errors_of([], [])) == 0.0
