@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.records import Float64, ScalingSpec
+from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
 from daskls.store.reader import ModelReader
 
 __all__ = ["FEATURE_SCALE", "FeatureScaleParam", "ScalesFeatures", "scaling_of"]
@@ -35,16 +35,20 @@ def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
     if isinstance(feature_scale, str):
         return ScalingSpec(feature_scale)  # type: ignore[arg-type]
     factors = np.asarray(feature_scale)
-    if factors.ndim != 1 or not all(isinstance(value, Real) for value in factors.tolist()):
+    if (
+        factors.ndim != 1
+        or factors.dtype.kind == "b"
+        or not all(isinstance(value, Real) for value in factors.tolist())
+    ):
         raise ParameterError(
             f"feature_scale must be a list of numbers, one factor a feature, got shape "
             f'{factors.shape} of dtype {factors.dtype}. Give such a list, "spread" or "learned".'
         )
     values = tuple(float(value) for value in factors)
-    if not np.isfinite(values).all() or min(values, default=0) < 0 or not any(values):
+    if not all(value == 0 or SMALLEST <= value <= LARGEST for value in values) or not any(values):
         raise ParameterError(
             "feature_scale holds a factor that is negative or not finite, or none above 0. Give "
-            "factors >= 0; features with 0 are left out."
+            f"factors from {SMALLEST:g} to {LARGEST:g}; features with 0 are left out."
         )
     return ScalingSpec(values)
 

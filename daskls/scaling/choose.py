@@ -38,9 +38,16 @@ class TrialGrid:
     offset: bool = False
 
     @classmethod
-    def of(cls, spec: SolverSpec) -> "TrialGrid":
-        """Return the candidates that a spec leaves open; given values of C and gamma alone."""
-        ridges = RIDGES if spec.C is None else tuple(sorted(1 / (2 * cost) for cost in spec.C))
+    def of(cls, spec: SolverSpec, unit: float = 1.0) -> "TrialGrid":
+        """Return the candidates that a spec leaves open; given values of C and gamma alone.
+
+        Parameters
+        ----------
+        spec : SolverSpec
+        unit : float. Of the rows' weights, which divide ridges: those of the grid are for 1.
+        """
+        given = spec.C and sorted(1 / (2 * cost) for cost in spec.C)
+        ridges = tuple(given or (unit * ridge for ridge in RIDGES))
         if spec.gamma is not None:
             gammas = tuple(sorted(spec.gamma))
             return cls(gammas, ridges, are_gammas=True, offset=spec.fit_intercept)

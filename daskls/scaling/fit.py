@@ -1,5 +1,6 @@
 """Before space is cut: decide what all cells share, or read what the store's fit decided."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
 from daskls.plan import Extent
-from daskls.records import FeatureScale, Float64, ScalingSpec
+from daskls.records import LARGEST_FEATURE, FeatureScale, Float64, Reals, ScalingSpec, SolverSpec
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.run.sample import Sample
@@ -95,7 +96,14 @@ class _Search:
 
     @property
     def _grid(self) -> TrialGrid:
-        return TrialGrid.of(self.begun.request.spec)
+        return TrialGrid.of(self.begun.request.spec, self._unit)
+
+    @property
+    def _unit(self) -> float:
+        """The unit of weights: a power of two, so that ordinary ones change no bit."""
+        least, most = self.begun.scan.weight_range
+        classes = self.begun.class_weight
+        return 2.0 ** round(math.log2(least * most * classes.min() * classes.max()) / 2)
 
     def asked(self) -> tuple[str, Float64 | None]:
         """Return the name of what is asked for, and the factors if they are known; None: rows."""
@@ -132,7 +140,8 @@ class _Search:
         """Return which scale is taken, settled where that is all there is to choose."""
         if not self.is_settled:
             # Cells choose for themselves; a scale is learned by least squares all the same.
-            return decide_scale(steps, self.spread, ("rbf",), TrialGrid())
+            open_grid = TrialGrid.of(SolverSpec(), self._unit)
+            return decide_scale(steps, self.spread, ("rbf",), open_grid)
         decision = decide_scale(steps, self.spread, self.scaling.kernels, self._grid)
         return replace(decision, taken=settle(steps, decision.taken, self._grid, self._cell_size))
 
@@ -161,12 +170,30 @@ def _given(factors: tuple[float, ...], n_features: int) -> Float64:
     return np.array(factors, np.float64)
 
 
+def _check_range(X: Reals, scale: FeatureScale) -> None:
+    """Refuse factors that take rows to where distances overflow.
+
+    Raises
+    ------
+    ParameterError
+    """
+    beyond = (np.abs(X) >= LARGEST_FEATURE).any(axis=0)
+    if beyond.any():
+        feature = int(scale.columns[beyond.argmax()])
+        raise ParameterError(
+            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, which "
+            f"takes values of it beyond {LARGEST_FEATURE:g}, where distances overflow. Lower the "
+            "factor."
+        )
+
+
 def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
     """Return the beginning with sample, sizes and parameters as the stages behind the door see it.
 
     Raises
     ------
     MemoryPlanError
+    ParameterError : a factor that takes rows out of the range of float32
     """
     request = replace(begun.request, spec=resolved.spec)
     sizes = replace(begun.sizes, spec=resolved.spec)
@@ -174,6 +201,7 @@ def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
     if scale is None:
         return replace(begun, request=request, sizes=sizes)
     sample = Sample(scaled(begun.sample.X, scale), begun.sample.checksum)
+    _check_range(sample.X, scale)
     raw_nbytes = sizes.n_features * sizes.itemsize
     sizes = replace(
         sizes,

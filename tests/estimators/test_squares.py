@@ -117,6 +117,15 @@ def test_what_is_not_given_is_chosen_once_for_all_cells(kind, kernel):
     assert len(np.unique(report.gamma)) == len(report) > 1
 
 
+def test_the_unit_of_weights_does_not_matter_to_what_is_chosen():
+    weights = np.random.default_rng(0).uniform(0.8, 1.25, len(X))
+    params = {"loss": "squared_error", "random_state": 0}
+    model = VoronoiSVC(150, **params).fit(X, Y, weights)
+    for unit in (2.0**40, 2.0**-40):
+        other = VoronoiSVC(150, **params).fit(X, Y, weights * unit)
+        np.testing.assert_allclose(other.decision_function(Q), model.decision_function(Q))
+
+
 def test_given_values_are_taken_as_they_are():
     model = VoronoiSVC(150, loss="squared_error", gamma=7.0, random_state=0).fit(X, Y)
     assert set(model.fit_report_.gamma) == {7.0}

@@ -136,9 +136,9 @@ def _is_lost(factor: Floats, trace: float) -> bool:
 def _too_small(ridge: float, n_rows: int, trace: float, kernel: KernelName) -> ParameterError:
     remedy = "" if kernel in DISTANCE_KERNELS else ", or scale the features to values near 1"
     return ParameterError(
-        f"C={1 / (2 * ridge):.3g}, times a row's weight, leaves a ridge of {ridge:.3g} in a cell "
-        f"of {n_rows} rows, which float64 does not tell from 0; lower C or the weights to "
-        f"{1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or less{remedy}."
+        f"C times a row's weight is {1 / (2 * ridge):.3g}, which leaves a ridge of {ridge:.3g} in "
+        f"a cell of {n_rows} rows, and float64 does not tell that from 0; lower C or the weights, "
+        f"so that their product is {1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or less{remedy}."
     )
 
 

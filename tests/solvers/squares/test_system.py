@@ -127,7 +127,7 @@ def test_a_ridge_that_float64_would_lose_is_refused():
 
 
 def test_no_ridge_is_refused_not_enlarged():
-    with pytest.raises(ParameterError, match=r"times a row's weight, .* lower C or the weights to"):
+    with pytest.raises(ParameterError, match=r"times a row's weight is .* lower C or the weights"):
         System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
             np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
         )
