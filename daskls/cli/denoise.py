@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.fit import Kernel, NNeighbors, Selection
+from daskls.cli.fit import Kernel, NNeighbors, ScaleOption, Selection
 from daskls.cli.inputs import expand, open_data, parse_counts, parse_scale, parse_values
 from daskls.cli.methods import FILTERS, FilterName, build_estimator
 from daskls.cli.tables import format_number, format_share, print_pairs
@@ -35,13 +35,7 @@ def denoise(
     gamma: Annotated[
         list[str] | None, typer.Option(metavar="FLOAT", help="Default: by the rows' variance.")
     ] = None,
-    feature_scale: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCALE",
-            help="spread, learned, or a factor a feature, joined by commas; else as they are.",
-        ),
-    ] = None,
+    feature_scale: ScaleOption = None,
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed: the same one removes the same rows.")
     ] = None,

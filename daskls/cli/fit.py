@@ -90,6 +90,15 @@ NNeighbors = Annotated[
 ]
 
 
+ScaleOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SCALE",
+        help="spread, learned, or a factor a feature, joined by commas; else as they are.",
+    ),
+]
+
+
 class Refit(StrEnum):
     """The model that predicts after the selection."""
 
@@ -180,13 +189,7 @@ def fit(
         float | None,
         typer.Option(help="Radius of the balls; searched from 0.1 upward if left out."),
     ] = None,
-    feature_scale: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SCALE",
-            help="spread, learned, or a factor a feature, joined by commas; else as they are.",
-        ),
-    ] = None,
+    feature_scale: ScaleOption = None,
     class_weight: Annotated[
         str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
     ] = None,
