@@ -48,6 +48,11 @@ def small_svc(**params):
     )
 
 
+# A cluster gives up a worker that is away for 15 s; on a busy machine a killed one starts again
+# later than that.
+dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+
+
 def start_cluster(n_workers=1, threads=1, limit="1GiB", **options):
     """Return a LocalCluster of processes without a dashboard on a fixed port."""
     return LocalCluster(

@@ -208,7 +208,7 @@ class TestMethod:
         with tiny_tasks(), connected(two_workers) as client:
             client.register_plugin(KillsAt(tmp_path / "m", tmp_path / "log", at))
             model = small(name, client=client, store=tmp_path / "m").fit(*rows_of())
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=180)
             client.unregister_worker_plugin("kills")
         calls, killed = read_written(tmp_path / "log")
         assert killed is not None
