@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: A
     """Return what is asked for; look at regions of the data for what has to be found out."""
     center = begun.sample.X.mean(axis=0, dtype=np.float64)
     spread = spreads(begun.sample.X)
-    search = _Search(begun, scaling, spread, plan_regions(begun, FeatureScale(center, 1 / spread)))
+    search = _Search(begun, scaling, spread, center)
     name, factors = search.asked()
     spec, summary = begun.request.spec, dict[str, Any](decision=name)
     if name == "learned":
@@ -81,7 +82,12 @@ class _Search:
     begun: Beginning
     scaling: ScalingSpec
     spread: Float64
-    job: RegionJob
+    center: Float64
+
+    @cached_property
+    def job(self) -> RegionJob:
+        """The regions; planned where something is looked at, as that grows a tree."""
+        return plan_regions(self.begun, FeatureScale(self.center, 1 / self.spread))
 
     @property
     def is_settled(self) -> bool:
@@ -116,10 +122,9 @@ class _Search:
 
     def groups(self) -> RegionJob:
         """Return what width and ridge are chosen on: cells as the method has them."""
-        n_rows = self.begun.scan.n_kept
-        return (
-            plan_groups(self.job, n_rows, self._cell_size) if self.scaling.by_chance else self.job
-        )
+        if not self.scaling.by_chance:
+            return self.job
+        return plan_groups(self.job, self.begun.scan.n_kept, self._cell_size)
 
     @contextmanager
     def looking(self, job: RegionJob, clock: StageClock, client: Any) -> Iterator[Steps]:

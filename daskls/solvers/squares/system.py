@@ -71,9 +71,9 @@ class System:
     Peak memory of a solve: 2 float32 matrices of m x m; in float64 2 float64 ones beside one.
     """
 
-    def __init__(self, A: Float32, kernel: KernelSpec, base: Float32 | None = None) -> None:
+    def __init__(self, A: Float32, kernel: KernelSpec) -> None:
         self._A, self._kernel = A, kernel
-        self._base = base_matrix(A.astype(np.float64), kernel.name) if base is None else base
+        self._base = base_matrix(A.astype(np.float64), kernel.name)
 
     def solve(
         self, Y: Float64, ridges: Float64, *, offset: bool = False, held_out: bool = False
