@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
+DOCS = .venv-docs
+DOCS_READY = $(DOCS)/.ready
 BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test test-all lint types nojit examples check docs-stores clean bench-track bench-startup bench-solver bench-covtype \
+.PHONY: help demo test test-all lint types nojit examples check docs docs-stores clean bench-track bench-startup bench-solver bench-covtype \
 	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy chaos bits mutations
 
 help:
@@ -15,6 +17,7 @@ help:
 	@echo "make test      run the tests, but for those that take long"
 	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
+	@echo "make docs      build the site in build/html: warnings are errors, links are followed"
 	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
@@ -58,6 +61,17 @@ examples: $(READY)
 # What a store holds, from the table in the code; a test compares the page with it.
 docs-stores: $(READY)
 	$(BIN)/python -m daskls.store.contents > docs/stores.md
+
+$(DOCS_READY): pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[docs,plots,parquet]"
+	touch $(DOCS_READY)
+
+# Nothing is read from the network; the examples run, and their pictures are drawn anew.
+docs: $(DOCS_READY)
+	rm -rf build/html build/doctrees docs/api/generated docs/gallery
+	OMP_NUM_THREADS=1 MPLBACKEND=agg $(DOCS)/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs build/html
+	$(DOCS)/bin/python docs/check_links.py build/html
 
 check: test test-all lint types nojit examples
 
@@ -121,4 +135,4 @@ mutations: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m mutations run --jobs 2
 
 clean:
-	rm -rf $(VENV) $(BENCH) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) $(DOCS) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,10 @@
-"""Train from disk on two small workers, predict lazily, score: no array is ever in one piece.
+"""
+Out of core, on two small workers
+=================================
 
-python examples/out_of_core.py
+Train from disk, predict lazily, score: no array is ever in one piece.
+
+``python examples/out_of_core.py``
 """
 
 import tempfile

@@ -1,8 +1,11 @@
-"""Draw LandmarkSVC on a swiss roll: clusters, what they answer, and accuracy against their number.
+"""
+Landmarks: LandmarkSVC
+======================
 
-    python examples/plot_landmarks.py [landmarks.png]
+``LandmarkSVC`` on a swiss roll: clusters, what they answer, and accuracy against their number.
 
-Without a file name the picture is shown.
+``python examples/plot_landmarks.py landmarks.png`` saves the picture; without a file name it is
+shown.
 """
 
 import sys

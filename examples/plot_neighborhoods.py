@@ -1,8 +1,12 @@
-"""Draw how FalkSVC works: neighborhoods that cover all rows, and the answers they give together.
+"""
+Neighborhoods: FalkSVC
+======================
 
-    python examples/plot_neighborhoods.py [neighborhoods.png]
+How ``FalkSVC`` works: neighborhoods that cover all rows, and the answers they give together.
+After figures 1 and 2 of Segata and Blanzieri, 2009.
 
-After figures 1 and 2 of Segata and Blanzieri, 2009. Without a file name the picture is shown.
+``python examples/plot_neighborhoods.py neighborhoods.png`` saves the picture; without a file name
+it is shown.
 """
 
 import sys

@@ -1,8 +1,11 @@
-"""Draw how VoronoiSVC cuts a checkerboard into cells, what each answers, and what it selected.
+"""
+Cells: VoronoiSVC
+=================
 
-    python examples/plot_partition.py [partition.png]
+How ``VoronoiSVC`` cuts a checkerboard into cells, what each answers, and what it selected.
 
-Without a file name the picture is shown.
+``python examples/plot_partition.py partition.png`` saves the picture; without a file name it is
+shown.
 """
 
 import sys

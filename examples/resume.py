@@ -1,6 +1,10 @@
-"""Stop a fit in the middle and go on: only the cells that are not finished are trained.
+"""
+Stop a fit, and go on
+=====================
 
-python examples/resume.py
+Stop a fit in the middle and go on: only the cells that are not finished are trained.
+
+``python examples/resume.py``
 """
 
 import os

@@ -137,7 +137,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
     @property
     def fit_report_(self) -> Any:
-        """One row a cell: a NumPy record array, shape (n_cells_,).
+        """One row a cell: a NumPy record array, shape ``(n_cells_,)``.
 
         Its fields are those of `daskls.records.CellReport`; ``pandas.DataFrame`` takes it as it
         is.

@@ -70,7 +70,7 @@ class ScalesFeatures:
 
     @property
     def feature_scale_(self) -> Float64:
-        """The factor of each feature, shape (n_features_in_,); 0: it is left out."""
+        """The factor of each feature, shape ``(n_features_in_,)``; 0: it is left out."""
         check_is_fitted(self)
         scale = self._reader.resolved.scale
         if scale is None:
@@ -79,7 +79,7 @@ class ScalesFeatures:
 
     @property
     def feature_importances_(self) -> Float64:
-        """The weight of each feature in distances, shape (n_features_in_,), summing to 1.
+        """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
         Its factor times its spread, so that units cancel. There are none where rows stay as they
         are: then a feature's share is that of its units.
