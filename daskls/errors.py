@@ -14,28 +14,94 @@ __all__ = [
 
 
 class DasklsError(Exception):
-    """The root of daskls's errors."""
+    """The root of daskls's errors.
+
+    Examples
+    --------
+    >>> import daskls
+    >>> try:
+    ...     daskls.load("no_such_model.zarr")
+    ... except daskls.DasklsError as error:
+    ...     print(type(error).__name__)
+    StoreError
+    """
 
 
 class DataError(DasklsError, ValueError):
-    """The data cannot be used: NaN, a wrong shape, one class, and the like."""
+    """The data cannot be used: NaN, a wrong shape, one class, and the like.
+
+    Examples
+    --------
+    >>> import daskls
+    >>> try:
+    ...     daskls.VoronoiSVC().fit([[0.0], [float("nan")]] * 9, [0, 1] * 9)
+    ... except daskls.DataError as error:
+    ...     print("row 1" in str(error))
+    True
+    """
 
 
 class ParameterError(DasklsError, ValueError):
-    """A parameter is out of its range, or two parameters exclude each other."""
+    """A parameter is out of its range, or two parameters exclude each other.
+
+    Examples
+    --------
+    >>> import daskls
+    >>> try:
+    ...     daskls.VoronoiSVC(kernel="linear", feature_scale="spread").fit([[0.0], [1.0]], [0, 1])
+    ... except daskls.ParameterError as error:
+    ...     print(error)
+    feature_scale is for kernels of distances; kernel is 'linear'. Use kernel="rbf", ...
+    """
 
 
 # MemoryError first: the other way round no worker could send one to its client.
 class MemoryPlanError(MemoryError, DasklsError):
-    """The largest task would not fit a worker; raised before any training."""
+    """The largest task would not fit a worker; raised before any training.
+
+    Examples
+    --------
+    >>> import numpy as np, daskls
+    >>> from distributed import Client
+    >>> X = np.random.default_rng(0).random((40_000, 2))
+    >>> with Client(n_workers=1, processes=False, memory_limit="4GiB", dashboard_address=None):
+    ...     try:
+    ...         daskls.VoronoiSVC(cell_size=40_000).fit(X, X[:, 0] > X[:, 1])
+    ...     except daskls.MemoryPlanError as error:
+    ...         print("lower cell_size" in str(error))
+    True
+    """
 
 
 class StoreError(DasklsError):
-    """A store is missing, incomplete, foreign, from a newer format, or out of space."""
+    """A store is missing, incomplete, foreign, from a newer format, or out of space.
+
+    Examples
+    --------
+    >>> import daskls
+    >>> try:
+    ...     daskls.load("no_such_model.zarr")
+    ... except daskls.StoreError as error:
+    ...     print("no_such_model.zarr" in str(error))
+    True
+    """
 
 
 class ClusterError(DasklsError):
-    """The cluster was lost, closed or restarted, or did nothing for too long; call it again."""
+    """The cluster was lost, closed or restarted, or did nothing for too long; call it again.
+
+    Examples
+    --------
+    >>> import daskls
+    >>> from distributed import Client
+    >>> client = Client(n_workers=1, processes=False, dashboard_address=None)
+    >>> client.close()
+    >>> try:
+    ...     daskls.VoronoiSVC(client=client).fit([[0.0], [1.0]] * 9, [0, 1] * 9)
+    ... except daskls.ClusterError as error:
+    ...     print(error)
+    The client is closed, so no task can run on its cluster. Make a new distributed.Client; ...
+    """
 
 
 class DamageError(StoreError):
@@ -49,8 +115,30 @@ class DamageError(StoreError):
 
 
 class GridEdgeWarning(UserWarning):
-    """The best of the candidates is their smallest or largest: a better one may lie beyond."""
+    """The best of the candidates is their smallest or largest: a better one may lie beyond.
+
+    Examples
+    --------
+    >>> import warnings, daskls
+    >>> from daskls.datasets import make_xor
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     _ = daskls.LandmarkSVC(3, C=[1e-6, 1e-5, 1], random_state=0).fit(*make_xor(400))
+    >>> [warning.category.__name__ for warning in told]
+    ['GridEdgeWarning']
+    """
 
 
 class NonConvergenceWarning(UserWarning):
-    """Some local solver stopped at its step limit before it reached `tol`."""
+    """Some local solver stopped at its step limit before it reached `tol`.
+
+    Examples
+    --------
+    >>> import warnings, daskls
+    >>> from daskls.datasets import make_xor
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     _ = daskls.VoronoiSVC(C=1e9, gamma=1, tol=1e-9, random_state=0).fit(*make_xor(400))
+    >>> [warning.category.__name__ for warning in told]
+    ['NonConvergenceWarning']
+    """

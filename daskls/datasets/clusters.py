@@ -101,6 +101,12 @@ def make_ndcc(
     section 5.2, with d = 5, a class balance of 61/39 and a best test accuracy of 86.29 %.
     Differences: the original program's cubes, covariances and class noise are not followed, only
     its idea; noise here is the overlap of the clusters alone.
+
+    Examples
+    --------
+    >>> X, y = make_ndcc(1000, d=3)
+    >>> X.shape
+    (1000, 3)
     """
     params = {"d": d, "n_cubes": n_cubes, "structure_seed": structure_seed}
     return ndcc_rows(0, n_rows, random_state, spread=spread, **params)
@@ -150,6 +156,20 @@ def ndcc_posterior(
     Returns
     -------
     probability : float64 array, shape (m,)
+
+    Raises
+    ------
+    ParameterError : when a parameter is out of its range.
+
+    Notes
+    -----
+    Bayes' rule on the clusters' own densities. Source: as of `make_ndcc`.
+
+    Examples
+    --------
+    >>> X, y = make_ndcc(1000)
+    >>> bool(((ndcc_posterior(X) > 0.5) == (y == 1)).mean() > 0.8)
+    True
     """
     clusters = _ndcc_clusters(d, n_cubes, spread, structure_seed)
     logs = np.empty((len(clusters.centers), len(X)))
@@ -224,6 +244,12 @@ def make_noisy28(
     Notes
     -----
     Ours; it has the size of HIGGS (28 features) and a known best accuracy.
+
+    Examples
+    --------
+    >>> X, y = make_noisy28(1000, flip=0.0)
+    >>> bool(((X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) > 0) == (y == 1)).all())
+    True
     """
     return noisy28_rows(0, n_rows, random_state, flip=flip, noise=noise)
 

@@ -86,6 +86,17 @@ def convert(
     `.npz` needs free disk beside `target` for the unpacked arrays. Text is read twice. Labels that
     are whole numbers become integers. Features are stored as they are, NaN and infinity included:
     the estimators refuse those.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder, "fruit.csv")
+    ...     _ = table.write_text("weight,red,kind\\n0.2,0.9,apple\\n0.1,0.3,lime\\n")
+    ...     data = convert(table, Path(folder, "fruit.zarr"), label="kind")
+    ...     tuple(data.feature_names), tuple(data.classes)
+    (('weight', 'red'), ('apple', 'lime'))
     """
     path, reader = _find_reader(source)
     _check_options(path, split, n_features)

@@ -104,6 +104,12 @@ def make_two_gaussians(n_rows: int, *, d: int = 2, random_state: int = 0) -> Row
     Notes
     -----
     Source: the 2017 paper on spatial decompositions for large scale SVMs, section 4.
+
+    Examples
+    --------
+    >>> X, y = make_two_gaussians(1000, d=4)
+    >>> X.shape, bool(abs(X).max() <= 2)
+    ((1000, 4), True)
     """
     return two_gaussians_rows(0, n_rows, random_state, d=d)
 
@@ -132,7 +138,12 @@ def two_gaussians_bayes_risk(d: int = 2) -> float:
     Notes
     -----
     Deterministic quadrature, error below 1e-6: d - 2 convolutions over the radius of all features
-    but the first, then one integral over the first. Cost O(d).
+    but the first, then one integral over the first. Cost O(d). Source: as of `make_two_gaussians`.
+
+    Examples
+    --------
+    >>> round(two_gaussians_bayes_risk(4), 3) > round(two_gaussians_bayes_risk(8), 3)
+    True
     """
     check_at_least("d", d, 1)
     center, squared_radius = _ball(d)

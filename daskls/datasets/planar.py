@@ -73,6 +73,12 @@ def make_checkerboard(
     -----
     Source: the noisy set `checker-b` of Segata and Blanzieri, 2009 (FaLK-SVM), section 5.2, whose
     best test accuracy is 94.21 %. They do not print the noise: `flip` is our estimate of it.
+
+    Examples
+    --------
+    >>> X, y = make_checkerboard(1000, flip=0.0)
+    >>> X.shape, set(y.tolist()) == {-1, 1}
+    ((1000, 2), True)
     """
     return checkerboard_rows(0, n_rows, random_state, n_cells_side=n_cells_side, flip=flip)
 
@@ -115,6 +121,12 @@ def make_xor(n_rows: int, *, flip: float = 0.0, random_state: int = 0) -> Rows:
     Notes
     -----
     Source: Zantedeschi, Emonet and Sebban (L3-SVMs), section 4.1 and figure 1.
+
+    Examples
+    --------
+    >>> X, y = make_xor(1000)
+    >>> bool(((X[:, 0] >= 0) == (X[:, 1] >= 0))[y == 1].all())
+    True
     """
     return xor_rows(0, n_rows, random_state, flip=flip)
 
@@ -174,6 +186,12 @@ def make_two_spirals(
     -----
     Source: the set `2-spirals` of Segata and Blanzieri, 2009 (FaLK-SVM), section 5.2, whose best
     test accuracy is 88.47 %. They do not print turns or noise; ours give a Bayes accuracy like it.
+
+    Examples
+    --------
+    >>> X, y = make_two_spirals(1000, n_turns=2.0)
+    >>> bool(abs(X).max() < 1.5)
+    True
     """
     return two_spirals_rows(0, n_rows, random_state, n_turns=n_turns, noise=noise)
 
@@ -236,6 +254,12 @@ def make_swiss_roll(
     -----
     Source: Zantedeschi, Emonet and Sebban (L3-SVMs), section 4.1 and figure 2. Turns and noise are
     ours: the paper prints neither.
+
+    Examples
+    --------
+    >>> X, y = make_swiss_roll(1000)
+    >>> bool(abs(X[y == -1]).max() <= 1)
+    True
     """
     return swiss_roll_rows(0, n_rows, random_state, n_turns=n_turns, noise=noise)
 

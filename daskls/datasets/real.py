@@ -26,6 +26,12 @@ class RealData:
     y : array, shape (n,). Labels.
     X_test : array, shape (m, d), or None where the set has no official split
     y_test : array, shape (m,), or None
+
+    Examples
+    --------
+    >>> X, y = np.eye(2), np.array(["a", "b"])
+    >>> RealData("tiny", X, y).X_test is None
+    True
     """
 
     name: str
@@ -49,6 +55,15 @@ def load_real(name: str) -> RealData:
     Raises
     ------
     DataError : when DASKLS_DATA is not set, or the file is missing or holds other arrays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, DASKLS_DATA=folder):
+    ...     np.savez(f"{folder}/tiny.npz", X=np.eye(2), y=np.array(["a", "b"]))
+    ...     load_real("tiny").X.shape
+    (2, 2)
     """
     given = os.environ.get("DASKLS_DATA")
     if not given:
@@ -85,6 +100,17 @@ def covtype_split() -> RealData:
     +1 is cover type 2 against all others. Each feature is scaled by its minimum and maximum over
     all rows. The rows are put in the order of `numpy.random.default_rng(2017).permutation(n)`; the
     first 464,429 are for training (the paper's sizes; its own choice of rows is not known).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unittest.mock import patch
+    >>> X, y = np.arange(464_500)[:, None], np.arange(464_500) % 7 + 1
+    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, DASKLS_DATA=folder):
+    ...     np.savez(f"{folder}/covtype.npz", X=X, y=y)
+    ...     data = covtype_split()
+    >>> len(data.X), len(data.X_test), bool(data.X.max() <= 1)
+    (464429, 71, True)
     """
     data = load_real("covtype")
     if len(data.X) <= COVTYPE_N_TRAIN:

@@ -27,6 +27,12 @@ class Generator:
     n_features : int. Features with the default parameters.
     doc : str. One line for people.
     bayes_accuracy : function of (**params), or None where it is not known
+
+    Examples
+    --------
+    >>> xor = GENERATORS["xor"]
+    >>> isinstance(xor, Generator), xor.n_features, xor.params
+    (True, 2, {'flip': 0.0})
     """
 
     rows: Callable[..., Rows]
@@ -148,6 +154,14 @@ def write(
     ------
     ParameterError : when the name or a parameter is unknown or out of its range.
     StoreError : when `path` exists and may not be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = write("xor", f"{folder}/xor.zarr", 1000)
+    ...     data.n_rows, data.n_features
+    (1000, 2)
     """
     generator = _find(name, params)
     if n_rows < 0:

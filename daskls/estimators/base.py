@@ -294,6 +294,10 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             no row in the cell; of `LandmarkSVC` the value of each class against the rest. NumPy
             for NumPy, else a lazy Dask array.
 
+        Raises
+        ------
+        DataError : as `predict`
+
         Notes
         -----
         With several partitions or chunks the decision values of each pair of classes are clipped
@@ -373,6 +377,11 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         X : Zarr array or its path, or Dask array: (n, d)
         path : where to write; must not exist
         on_progress : called with a `Progress` as blocks finish, or None
+
+        Raises
+        ------
+        DataError : as `predict`
+        StoreError : when ``path`` exists or its disk is full
         """
         check_is_fitted(self)
         check_names(self, X)

@@ -141,7 +141,21 @@ class NoiseFilter(SharesClient):
         return X[keep]
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Judge the rows and return those to keep, as imbalanced-learn's samplers do."""
+        """Judge the rows and return those to keep, as imbalanced-learn's samplers do.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `fit`
+        y : array (n,) of labels, as for `fit`
+
+        Returns
+        -------
+        X, y : arrays (n_kept, d) and (n_kept,), of the kinds of X and y
+
+        Raises
+        ------
+        DataError : as `fit`
+        """
         self.fit(X, y)
         return self.transform(X), self.transform(y)
 

@@ -120,9 +120,9 @@ class LocalSamplingSVC(SampledClassifier):
     n_cells_ : int. 1: one model answers everywhere.
     radius_scale_ : float. The beta of the smallest validation error, the smallest of equal ones.
     n_initial_support_ : int. Support rows of all subsamples.
-    path_ : record array. ``radius_scale``, ``n_rows`` of the sample, ``n_support``,
+    path_ : record array (n_tried,). ``radius_scale``, ``n_rows`` of the sample, ``n_support``,
         ``validation_error`` and ``seconds`` of the training of each model that was tried.
-    fit_report_ : record array of one row
+    fit_report_ : record array (1,)
     {stage_s_}
 
     Notes
@@ -241,10 +241,10 @@ class NeighborSamplingSVC(SampledClassifier):
     {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 1: one model answers everywhere.
     n_initial_support_ : int. Support rows of the first subsample.
-    path_ : record array. ``round`` (0: the subsample alone), ``n_rows`` of the sample,
+    path_ : record array (n_tried,). ``round`` (0: the subsample alone), ``n_rows`` of the sample,
         ``n_support``, ``validation_error`` and ``seconds`` of the training of each model. The one
         of the smallest validation error, the first of equal ones, answers.
-    fit_report_ : record array of one row
+    fit_report_ : record array (1,)
     {stage_s_}
 
     Notes

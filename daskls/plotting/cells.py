@@ -35,10 +35,20 @@ class CellDisplay:
 
     Attributes
     ----------
-    axes_ : array of matplotlib Axes, one a field
+    axes_ : array (n_fields,) of matplotlib Axes
     ax_ : matplotlib Axes. The first of them.
     figure_ : matplotlib Figure
     bars_ : list of BarContainer
+
+    Examples
+    --------
+    >>> from daskls import VoronoiSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = VoronoiSVC(cell_size=300, C=1, gamma=30, random_state=0).fit(X, y)
+    >>> display = CellDisplay.from_estimator(model, fields=["n_rows"]).plot()
+    >>> len(display.values["n_rows"]) == model.n_cells_
+    True
     """
 
     values: dict[str, Reals]
@@ -56,6 +66,15 @@ class CellDisplay:
     ) -> Self:
         """Take the fields from a fitted estimator's `fit_report_`.
 
+        Parameters
+        ----------
+        estimator : fitted estimator
+        fields : sequence of str. Fields of the report that are numbers, each a histogram.
+
+        Returns
+        -------
+        display : CellDisplay, not drawn yet
+
         Raises
         ------
         ParameterError : a field that the report does not have, or that is no number
@@ -70,7 +89,20 @@ class CellDisplay:
         return cls({name: report[name][~np.isnan(report[name])] for name in fields})
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw; ``ax`` is one Axes for one field, a sequence for more, or None for a new figure."""
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes for one field, a sequence of them for more, or None for a new figure
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ParameterError : another number of axes than of fields
+        """
         if ax is None:
             _, ax = new_axes(len(self.values), (3.6, 3.2))
         self.axes_ = np.atleast_1d(ax)

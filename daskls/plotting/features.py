@@ -35,6 +35,16 @@ class FeatureDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     bars_ : BarContainer
+
+    Examples
+    --------
+    >>> from daskls import VoronoiSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = VoronoiSVC(C=1, gamma=30, feature_scale="spread", random_state=0).fit(X, y)
+    >>> display = FeatureDisplay.from_estimator(model).plot()
+    >>> sorted(display.names)
+    ['feature 0', 'feature 1']
     """
 
     importances: Float64
@@ -57,6 +67,10 @@ class FeatureDisplay:
         estimator : fitted estimator with ``feature_scale``
         n_shown : int, >= 1. Bars, at the most.
         feature_names : sequence of str, or None: those of the columns trained on, if any
+
+        Returns
+        -------
+        display : FeatureDisplay, not drawn yet
 
         Raises
         ------
@@ -86,7 +100,20 @@ class FeatureDisplay:
         )
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or None for a new figure
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError : no ``ax``, and matplotlib is not installed
+        """
         values, names = list(self.importances), list(self.names)
         if self.rest > 0:
             values.append(self.rest)

@@ -43,6 +43,16 @@ class GridDisplay:
     image_ : AxesImage
     text_ : list of Text, one a combination that was selected
     untried_ : list of Rectangle, one a combination that no cell tried
+
+    Examples
+    --------
+    >>> from daskls import VoronoiSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = VoronoiSVC(cell_size=300, C=[1, 10], gamma=[3, 30], random_state=0).fit(X, y)
+    >>> display = GridDisplay.from_estimator(model).plot()
+    >>> int(display.counts.sum()) == model.n_cells_
+    True
     """
 
     counts: Int64
@@ -61,6 +71,14 @@ class GridDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
         """Count the choices of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted VoronoiSVC with ``loss="hinge"``
+
+        Returns
+        -------
+        display : GridDisplay, not drawn yet
 
         Raises
         ------
@@ -98,7 +116,20 @@ class GridDisplay:
         )
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or None for a new figure
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError : no ``ax``, and matplotlib is not installed
+        """
         if ax is None:
             _, (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure

@@ -65,7 +65,7 @@ class NeighborhoodDisplay:
     joint : array (resolution, resolution). The whole model's answers, likewise, at each pixel.
     cells : int array (resolution, resolution). The center that answers at each pixel.
     limits : array (2, 2). The drawn range of each axis.
-    classes : array of labels
+    classes : array (n_classes,) of labels
     names : the axes' labels
     rows : array (m, 2). Training rows to draw.
     row_classes : int array (m,). Their classes' numbers.
@@ -81,6 +81,16 @@ class NeighborhoodDisplay:
     local_ : list of ContourSet. The local boundaries, one a center whose circle holds a part of it.
     joint_ : ContourSet, or None where one class wins everywhere
     regions_ : AxesImage. Which center answers where.
+
+    Examples
+    --------
+    >>> from daskls import FalkSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = FalkSVC(n_neighbors=100, C=1, gamma=30, random_state=0).fit(X, y)
+    >>> display = NeighborhoodDisplay.from_estimator(model, n_centers=5).plot()
+    >>> display.centers.shape
+    (5, 2)
     """
 
     numbers: Int64
@@ -204,6 +214,10 @@ class NeighborhoodDisplay:
         Returns
         -------
         self
+
+        Raises
+        ------
+        ImportError : no ``ax``, and matplotlib is not installed
         """
         if ax is None:
             _, (ax,) = new_axes(size=(7.6, 5.0) if legend else (6.0, 5.0))

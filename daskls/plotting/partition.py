@@ -39,7 +39,7 @@ class PartitionDisplay:
     decided : array (resolution, resolution). The number of the winning class at each pixel.
     scores : array (resolution, resolution). Decision values of two classes; else None.
     cells : int array (resolution, resolution). The cell of each pixel.
-    classes : array of labels
+    classes : array (n_classes,) of labels
     names : the axes' labels
     report : the rows of the estimator's `fit_report_` that describe these cells
     rows : array (m, 2) of rows to draw, or None
@@ -52,6 +52,16 @@ class PartitionDisplay:
     regions_ : PolyCollection, one polygon a visible cell
     boundary_ : ContourSet. The decision boundary.
     rows_ : PathCollection, or None
+
+    Examples
+    --------
+    >>> from daskls import VoronoiSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = VoronoiSVC(cell_size=300, C=1, gamma=30, random_state=0).fit(X, y)
+    >>> display = PartitionDisplay.from_estimator(model, X=X[:200], y=y[:200]).plot()
+    >>> len(display.polygons) == model.n_cells_
+    True
     """
 
     polygons: dict[int, Float64]
@@ -152,6 +162,10 @@ class PartitionDisplay:
         Returns
         -------
         self
+
+        Raises
+        ------
+        ParameterError : a ``fill`` that is no number of the report
         """
         if ax is None:
             _, (ax,) = new_axes()

@@ -31,10 +31,20 @@ class SelectionDisplay:
 
     Attributes
     ----------
-    axes_ : array of matplotlib Axes, one a number of neighbors
+    axes_ : array (n_k,) of matplotlib Axes
     figure_ : matplotlib Figure
     images_ : list of AxesImage
     frame_ : Rectangle around the chosen candidate
+
+    Examples
+    --------
+    >>> from daskls import FalkSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = FalkSVC(n_neighbors=[50, 100], C=[1, 10], selection="local", random_state=0)
+    >>> display = SelectionDisplay.from_estimator(model.fit(X, y)).plot()
+    >>> display.n_neighbors
+    [50, 100]
     """
 
     errors: Float64
@@ -50,6 +60,14 @@ class SelectionDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
         """Take the errors that a fitted estimator has noted.
+
+        Parameters
+        ----------
+        estimator : fitted FalkSVC with ``selection="local"`` or ``"grid"``
+
+        Returns
+        -------
+        display : SelectionDisplay, not drawn yet
 
         Raises
         ------
@@ -79,7 +97,20 @@ class SelectionDisplay:
         )
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw; ``axes`` is a sequence of one matplotlib Axes a number of neighbors, or None."""
+        """Draw.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib Axes, one a number of neighbors, or None for a new figure
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError : no ``axes``, and matplotlib is not installed
+        """
         from matplotlib.patches import Rectangle
 
         if axes is None:

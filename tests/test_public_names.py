@@ -1,0 +1,164 @@
+"""Every public name is described: parameters, shapes, units, errors, source, an example."""
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import daskls
+import daskls.datasets
+import daskls.plotting
+
+PAGE = Path(__file__).parents[1] / "docs" / "api" / "index.md"
+MODULES = (daskls, daskls.plotting, daskls.datasets)
+NAMES = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in MODULES
+    for name in module.__all__
+    if name != "__version__"
+}
+ERRORS = {n for n, own in NAMES.items() if inspect.isclass(own) and issubclass(own, Exception)}
+DISPLAYS = {n for n in NAMES if n.startswith("daskls.plotting.")}
+# Described by a comment where it is defined; what it holds has a class.
+TABLES = {"daskls.datasets.GENERATORS"}
+DESCRIBED = sorted(set(NAMES) - TABLES)
+# Records that are read, not called.
+RECORDS = {"daskls.datasets.Generator", "daskls.datasets.RealData"}
+# Ours alone: there is no paper to name.
+NO_SOURCE = {
+    *ERRORS, *DISPLAYS, *RECORDS,
+    "daskls.load", "daskls.datasets.bayes_accuracy", "daskls.datasets.convert",
+    "daskls.datasets.load_real", "daskls.datasets.write",
+}  # fmt: skip
+# A documented unit for each name that ends like this.
+UNITS = {"_s": "econds", "_nbytes": "bytes"}
+ENTRY = re.compile(r"^(?P<names>\*{0,2}\w[\w, *]*?)( : (?P<type>.*)|,)?$")
+
+
+def sections(own):
+    """Return a docstring's sections by title; what stands before them is ''."""
+    found = {"": []}
+    title = ""
+    lines = (inspect.getdoc(own) or "").splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below and set(below) == {"-"} and len(below) == len(line):
+            title = line
+            found[title] = []
+        elif set(line) != {"-"} or not line:
+            found[title].append(line)
+    return found
+
+
+def entries(section):
+    """Return what a section says of each name, type and text in one."""
+    found, current = {}, ()
+    for line in section:
+        match = None if line.startswith(" ") else ENTRY.match(line)
+        if match:
+            current = tuple(name.strip(" *") for name in match["names"].split(",") if name)
+            found.update(dict.fromkeys(current, match["type"] or ""))
+        else:
+            for name in current:
+                found[name] += " " + line.strip()
+    return found
+
+
+def parameters(own):
+    """Return the names that a call takes, without self."""
+    return set(inspect.signature(own).parameters) - {"self", "cls"}
+
+
+def public_methods(own):
+    """Return the methods of a class that daskls defines."""
+    return {
+        name: method
+        for name, method in inspect.getmembers(own, inspect.isroutine)
+        if name[0] != "_" and (method.__module__ or "").startswith("daskls.")
+    }
+
+
+METHODS = {
+    f"{name}.{method}": function
+    for name, own in NAMES.items()
+    if inspect.isclass(own) and name not in ERRORS
+    for method, function in public_methods(own).items()
+}
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_the_first_line_is_a_sentence(name):
+    first = inspect.getdoc(NAMES[name]).splitlines()[0]
+    assert first[0].isupper() or first.startswith("kNN")
+    assert re.search(r"[.:;]$", first)
+
+
+@pytest.mark.parametrize("name", sorted(set(DESCRIBED) - ERRORS - RECORDS))
+def test_every_parameter_is_described_and_no_other(name):
+    assert set(entries(sections(NAMES[name]).get("Parameters", []))) == parameters(NAMES[name])
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_parameter_of_a_method_is_described_and_no_other(name):
+    assert set(entries(sections(METHODS[name]).get("Parameters", []))) == parameters(METHODS[name])
+
+
+@pytest.mark.parametrize("name", sorted(set(DESCRIBED) - ERRORS | set(METHODS)))
+def test_arrays_have_shapes_and_quantities_units(name):
+    parts = sections(NAMES.get(name, METHODS.get(name)))
+    for title in ("Parameters", "Attributes", "Returns"):
+        for entry, text in entries(parts.get(title, [])).items():
+            if re.match(r"(\w+ )*array\b", text) and "as it is" not in text:
+                assert "(" in text, f"{entry} : {text} has no shape"
+            for ending, unit in UNITS.items():
+                assert not entry.rstrip("_").endswith(ending) or unit in text, entry
+
+
+@pytest.mark.parametrize("name", sorted(set(DESCRIBED) - ERRORS - RECORDS | set(METHODS)))
+def test_errors_and_answers_are_described(name):
+    own = NAMES.get(name, METHODS.get(name))
+    parts = sections(own)
+    if inspect.isclass(own):
+        return
+    returns = inspect.signature(own).return_annotation
+    assert "Returns" in parts or returns in (None, "None") or says_what_it_returns(own), name
+    assert "Raises" in parts or not parameters(own), name
+
+
+def says_what_it_returns(own):
+    """Tell whether the first line names the answer, as of methods that return one plain thing."""
+    return inspect.getdoc(own).startswith("Return ")
+
+
+@pytest.mark.parametrize("name", sorted(set(DESCRIBED) - NO_SOURCE))
+def test_the_source_is_named(name):
+    parts = sections(NAMES[name])
+    notes = " ".join(parts.get("Notes", []))
+    assert parts.get("References") or re.search(r"Source:|Ours|paper", notes)
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_an_example_runs(name):
+    own = NAMES[name]
+    examples = doctest.DocTestParser().get_examples("\n".join(sections(own)["Examples"]))
+    assert not any(doctest.SKIP in example.options for example in examples)
+    assert own.__name__ in "".join(example.source + example.want for example in examples)
+    # Modules are collected by pytest with their doctests; what they import is not theirs.
+    assert own.__module__.startswith("daskls.")
+
+
+def test_the_site_lists_every_public_name_and_no_other():
+    listed = set()
+    for part in PAGE.read_text("utf-8").split(".. currentmodule:: ")[1:]:
+        module, *lines = part.split("```")[0].splitlines()
+        listed |= {f"{module}.{x.strip()}" for x in lines if re.fullmatch(r" {3}[A-Za-z]\w*", x)}
+    assert listed == set(NAMES)
+
+
+def test_what_is_missing_is_seen():
+    def bare(X):
+        """Return X."""
+
+    assert set(entries(sections(bare).get("Parameters", []))) != parameters(bare)
+    assert "Examples" not in sections(bare)
