@@ -85,6 +85,22 @@ def copy_results() -> None:
             shutil.copy(path, target)
 
 
+def write_commands() -> None:
+    """Write what `--help` of every command prints, as a page."""
+    from click import Context
+    from typer.main import get_command
+
+    from daskls.cli import app
+
+    group = get_command(app)
+    parts = ["# The command line", "What `daskls COMMAND --help` prints."]
+    for name in group.list_commands(Context(group)):
+        command = group.get_command(Context(group), name)
+        context = Context(command, info_name=f"daskls {name}", terminal_width=96)
+        parts += [f"## daskls {name}", f"```text\n{command.get_help(context)}\n```"]
+    (HERE / "commands.md").write_text("\n\n".join(parts) + "\n", "utf-8")
+
+
 def point_inside(_app, _docname, source) -> None:
     """Let links that hold in the repository hold on the site."""
     text = source[0].replace("](../benchmarks/results/", "](/measured/")
@@ -128,6 +144,7 @@ def section_of(lines, i) -> str:
 def setup(app) -> None:
     """Join Sphinx."""
     copy_results()
+    write_commands()
     app.connect("source-read", point_inside)
     # Before numpydoc, which comes at 500.
     app.connect("autodoc-process-docstring", part_entries, priority=400)
