@@ -40,12 +40,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "daskls"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {"index": [], "changes": []}
+html_sidebars = {"index": [], "install": [], "start": []}
 html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
