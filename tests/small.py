@@ -97,6 +97,9 @@ def queries(n_features=2):
 def bits_of(model, offset=0.0):
     """Return all that users see of a fitted model, name by name; not the seconds."""
     found = {"scores": _bytes(model.decision_function(queries(model.n_features_in_) + offset))}
+    if hasattr(model, "predict_proba"):
+        proba = model.predict_proba(queries(model.n_features_in_) + offset)
+        found["probabilities"] = _bytes(proba)
     public = (name for name in dir(model) if name.endswith("_") and name[0] != "_")
     public = (name for name in public if hasattr(model, name))
     for name in sorted(set(public) - {"stage_s_"}):

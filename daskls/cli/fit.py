@@ -99,6 +99,13 @@ ScaleOption = Annotated[
 ]
 
 
+class Maps(StrEnum):
+    """Maps of decision values to probabilities."""
+
+    SIGMOID = "sigmoid"
+    ISOTONIC = "isotonic"
+
+
 class Refit(StrEnum):
     """The model that predicts after the selection."""
 
@@ -193,6 +200,10 @@ def fit(
     class_weight: Annotated[
         str | None, typer.Option(metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
     ] = None,
+    probability: Annotated[
+        Maps | None,
+        typer.Option(help="Fit maps to probabilities, for `daskls predict --proba`."),
+    ] = None,
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed: the same one gives the same model.")
     ] = None,
@@ -238,6 +249,7 @@ def fit(
         "radius_scale": radius_scale,
         "feature_scale": parse_scale(feature_scale),
         "class_weight": parse_class_weight(class_weight, dataset.classes),
+        "probability": probability.value if probability else False,
         "random_state": random_state,
     }
     estimator = build_estimator(ESTIMATORS[method], method, options, ctx)

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,10 @@ def predict(
     out: Annotated[
         str, typer.Argument(callback=expand, help="Zarr array to write; must not exist.")
     ],
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", help="Write the probability of each class, a column a class."),
+    ] = False,
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,
@@ -29,7 +33,7 @@ def predict(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Write the label of every row into a Zarr array, block by block."""
+    """Write the label of every row into a Zarr array, block by block; or its probabilities."""
     check_exists(model, "model")
     check_exists(x, "data set or array")
     from daskls.errors import StoreError
@@ -42,19 +46,33 @@ def predict(
     import daskls
 
     estimator = daskls.load(model)
+    if proba:
+        _check_probabilities(estimator, model)
     is_done = False
     try:
         with cluster.open_client(where) as client:
             estimator.set_params(client=client)
             with progress_bars(show=not quiet) as on_progress:
-                estimator.predict_to_zarr(x, out, on_progress)
+                estimator.predict_to_zarr(x, out, on_progress, proba=proba)
                 is_done = True
-            typer.echo(f"{_n_rows(Path(out)):,} labels in {out}")
+            what = "rows of probabilities" if proba else "labels"
+            typer.echo(f"{_n_rows(Path(out)):,} {what} in {out}")
     except KeyboardInterrupt as error:
         if not is_done:
             raise
         # It came while the cluster closed: the labels are all there.
         raise InterruptedCommandError(f"Interrupted; {out} is complete.") from error
+
+
+def _check_probabilities(estimator: Any, model: str) -> None:
+    """Refuse a model without maps to probabilities."""
+    from daskls.errors import StoreError
+
+    if not hasattr(estimator, "predict_proba"):
+        raise StoreError(
+            f"The model at {model} has no probabilities, as it was fitted without maps of its "
+            "decision values. Fit it with --probability sigmoid, into another folder."
+        )
 
 
 def _n_rows(array: Path) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, NonConvergenceWarning, ParameterError
@@ -26,11 +27,19 @@ from daskls.estimators.inputs import (
     open_column_of,
     saved_params,
 )
+from daskls.estimators.probability import has_probabilities, probability_of
 from daskls.estimators.store import choose_store, copy_model, embed_model, extract_model
 from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
-from daskls.methods.predict import predict_array, predict_lazily, predict_to_zarr
+from daskls.methods.predict import (
+    PROBABILITIES,
+    SCORES,
+    Wanted,
+    predict_array,
+    predict_lazily,
+    predict_to_zarr,
+)
 from daskls.records import Float64, Labels, ScalingSpec, SolverSpec
 from daskls.run.client import current_client
 from daskls.run.compute import compute
@@ -72,6 +81,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
     random_state: Any
     verbose: int
     class_weight: Any = None
+    probability: Any = False
     _handle: ModelHandle
 
     def _method(self) -> Method:
@@ -129,6 +139,10 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         keep_names(self, meta.get("feature_names"))
         self.n_cells_ = reader.n_cells
         return self
+
+    def _fitted_method(self) -> Method:
+        """Return what the model at hand was made by."""
+        return method_of(self._reader.method)
 
     @property
     def _reader(self) -> ModelReader:
@@ -203,6 +217,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             feature_names=feature_names(X),
             scaling=self._scaling(),
             minds_units=self._minds_units(),
+            probability=probability_of(self.probability),
             **self._sizes(),
         )
 
@@ -237,17 +252,16 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
                 stacklevel=3,
             )
 
-    def _predict_in_kind(self, X: Any, classes: Labels | None) -> Any:
+    def _predict_in_kind(self, X: Any, wanted: Wanted) -> Any:
         """Answer in kind: in memory for rows in memory, lazily for anything else."""
         check_is_fitted(self)
         if is_in_memory(X):
             X = check_rows(self, X)
             self._check_width(X.shape[1])
-            return predict_array(X, self._handle, classes)
+            return predict_array(X, self._handle, wanted)
         X = open_whole(X, "X", SUPER_NBYTES)
         self._check_width(X.shape[1])
-        n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
-        return predict_lazily(X, self._handle, classes, n_scores)
+        return predict_lazily(X, self._handle, wanted, len(self.classes_))
 
     def _check_width(self, n_features: int) -> None:
         """Refuse rows of another width than the training rows had."""
@@ -306,7 +320,35 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_names(self, X)
-        return self._predict_in_kind(X, None)
+        return self._predict_in_kind(X, SCORES)
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each class; of models fitted with ``probability=True``.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`
+
+        Returns
+        -------
+        probabilities : array (n, n_classes), in the order of ``classes_``; each row sums to 1.
+            NumPy for NumPy, else a lazy Dask array.
+
+        Raises
+        ------
+        AttributeError : the model was fitted without
+        DataError : as `predict`
+
+        Notes
+        -----
+        Maps of decision values, normalized where there are more classes than two: of votes, of how
+        far each class is above the best of the others. Each class may have a map of its own, so
+        that the likeliest class may differ from that of `predict`.
+        """
+        check_is_fitted(self)
+        check_names(self, X)
+        return self._predict_in_kind(X, PROBABILITIES)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on X and y.
@@ -368,7 +410,12 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         return shares if bounds.ndim else float(shares[0])
 
     def predict_to_zarr(
-        self, X: Any, path: str | os.PathLike[str], on_progress: Any = None
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        on_progress: Any = None,
+        *,
+        proba: bool = False,
     ) -> None:
         """Write the label of each row into a new Zarr array, block by block.
 
@@ -377,17 +424,23 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         X : Zarr array or its path, or Dask array: (n, d)
         path : where to write; must not exist
         on_progress : called with a `Progress` as blocks finish, or None
+        proba : bool. Write the probability of each class in its place, (n, n_classes).
 
         Raises
         ------
+        AttributeError : ``proba`` of a model that was fitted without ``probability=True``
         DataError : as `predict`
         StoreError : when ``path`` exists or its disk is full
         """
         check_is_fitted(self)
         check_names(self, X)
         self._check_width(open_blocks(X, "X").shape[1])
+        wanted: Wanted = self.classes_
+        if proba and has_probabilities(self):
+            wanted = PROBABILITIES
         target = local_path(path, what="output")
-        predict_to_zarr(X, self._handle, self.classes_, target, self.client, on_progress)
+        n_classes = len(self.classes_)
+        predict_to_zarr(X, self._handle, wanted, n_classes, target, self.client, on_progress)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder that `daskls.load` opens.

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, check_unused
+from daskls.estimators.probability import PROBABILITY
 from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, scaling_of
 from daskls.records import DISTANCE_KERNELS, KernelName, ScalingSpec, SolverSpec
 from daskls.solvers.registry import SOLVERS
@@ -42,6 +43,7 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         "refit": [StrOptions({"folds", "cell"})],
         "feature_scale": FEATURE_SCALE,
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "probability": PROBABILITY,
         "store": [str, os.PathLike, None],
         "client": "no_validation",
         "random_state": ["random_state"],

@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier
 from daskls.estimators.docs import share_docs
+from daskls.estimators.probability import ProbabilityParam
 from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.cells.method import Chunked
 
@@ -30,7 +31,7 @@ class RandomChunkSVC(CellClassifier):
         Rows of a chunk at the most; chunks differ by one row. Training costs about rows x
         chunk_size.
     {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
-    {search, refit, feature_scale, class_weight, store, client, random_state, verbose}
+    {search, refit, feature_scale, class_weight, probability, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -85,6 +86,7 @@ class RandomChunkSVC(CellClassifier):
         refit: Literal["folds", "cell"] = "folds",
         feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -104,6 +106,7 @@ class RandomChunkSVC(CellClassifier):
         self.refit = refit
         self.feature_scale = feature_scale
         self.class_weight = class_weight
+        self.probability = probability
         self.store = store
         self.client = client
         self.random_state = random_state

@@ -17,6 +17,7 @@ from daskls.estimators.neighborhoods import (
     counts,
     svm_spec,
 )
+from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.neighborhoods.method import Falk
 from daskls.records import SolverSpec
@@ -73,7 +74,7 @@ class FalkSVC(NeighborhoodClassifier):
         Candidates of the width where gamma is None and there is a selection.
     n_selected : int, >= 1, default 10. Neighborhoods that "local" looks at.
     cv : int, >= 2, default 5. Folds of a selection.
-    {k_tol, feature_scale, class_weight, store, client, random_state, verbose}
+    {k_tol, feature_scale, class_weight, probability, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -121,6 +122,7 @@ class FalkSVC(NeighborhoodClassifier):
         "n_selected": [Interval(Integral, 1, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "probability": PROBABILITY,
     }
 
     def __init__(
@@ -142,6 +144,7 @@ class FalkSVC(NeighborhoodClassifier):
         tol: float = 1e-3,
         feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -163,6 +166,7 @@ class FalkSVC(NeighborhoodClassifier):
         self.tol = tol
         self.feature_scale = feature_scale
         self.class_weight = class_weight
+        self.probability = probability
         self.store = store
         self.client = client
         self.random_state = random_state

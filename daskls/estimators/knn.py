@@ -14,6 +14,7 @@ from daskls.estimators.neighborhoods import (
     counts,
     svm_spec,
 )
+from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
@@ -55,7 +56,7 @@ class KNNSVC(NeighborhoodClassifier):
     n_neighbors : int, default 100. k; at most all rows there are: then it is the usual SVM.
     {kernel}
         For "poly" rows are near each other in the kernel's feature space.
-    {C, gamma, degree, coef0, k_tol, feature_scale, class_weight, store, client}
+    {C, gamma, degree, coef0, k_tol, feature_scale, class_weight, probability, store, client}
     {random_state, verbose}
 
     Attributes
@@ -85,6 +86,7 @@ class KNNSVC(NeighborhoodClassifier):
         **NeighborhoodClassifier._parameter_constraints,
         **SVM_CONSTRAINTS,
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "probability": PROBABILITY,
     }
 
     def __init__(
@@ -99,6 +101,7 @@ class KNNSVC(NeighborhoodClassifier):
         tol: float = 1e-3,
         feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -113,6 +116,7 @@ class KNNSVC(NeighborhoodClassifier):
         self.tol = tol
         self.feature_scale = feature_scale
         self.class_weight = class_weight
+        self.probability = probability
         self.store = store
         self.client = client
         self.random_state = random_state

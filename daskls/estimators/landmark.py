@@ -13,6 +13,7 @@ from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
+from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.model import read_linear_model
 from daskls.records import Float64, SolverSpec
@@ -57,7 +58,7 @@ class LandmarkSVC(LocalClassifier):
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
         The joint problem is solved to a duality gap of tol x the sum of C x weight.
-    {class_weight, store, client, random_state, verbose}
+    {class_weight, probability, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -109,6 +110,7 @@ class LandmarkSVC(LocalClassifier):
         "cv": [Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "probability": PROBABILITY,
         "store": [str, os.PathLike, None],
         "client": "no_validation",
         "random_state": ["random_state"],
@@ -127,6 +129,7 @@ class LandmarkSVC(LocalClassifier):
         cv: int = 5,
         tol: float = 1e-3,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -141,6 +144,7 @@ class LandmarkSVC(LocalClassifier):
         self.cv = cv
         self.tol = tol
         self.class_weight = class_weight
+        self.probability = probability
         self.store = store
         self.client = client
         self.random_state = random_state

@@ -13,6 +13,7 @@ from daskls.errors import NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import COMMON_CONSTRAINTS, SVM_CONSTRAINTS, svm_spec
+from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.records import SolverSpec
 
@@ -37,6 +38,7 @@ class SampledClassifier(LocalClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sample_fraction": [Interval(Real, 0, 1, closed="right"), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "probability": PROBABILITY,
         **SVM_CONSTRAINTS,
         **COMMON_CONSTRAINTS,
     }
@@ -112,7 +114,8 @@ class LocalSamplingSVC(SampledClassifier):
         None: 0.1, 0.2 and so on, until two in a row have no smaller validation error than the best
         before; up to 2. (The paper stops at the first such.) Where a larger radius adds no row,
         the next one is tried.
-    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, store, client, random_state, verbose}
+    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, probability, store, client}
+    {random_state, verbose}
 
     Attributes
     ----------
@@ -187,6 +190,7 @@ class LocalSamplingSVC(SampledClassifier):
         coef0: float = 0.0,
         tol: float = 1e-3,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -202,6 +206,7 @@ class LocalSamplingSVC(SampledClassifier):
         self.coef0 = coef0
         self.tol = tol
         self.class_weight = class_weight
+        self.probability = probability
         self.store = store
         self.client = client
         self.random_state = random_state
@@ -234,7 +239,8 @@ class NeighborSamplingSVC(SampledClassifier):
         The part of all rows in the first subsample, and in that which each round adds. None: as
         for `LocalSamplingSVC`.
     n_neighbors : int, >= 1, default 5. Nearest rows of each support row that a round adds.
-    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, store, client, random_state, verbose}
+    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, probability, store, client}
+    {random_state, verbose}
 
     Attributes
     ----------
@@ -296,6 +302,7 @@ class NeighborSamplingSVC(SampledClassifier):
         coef0: float = 0.0,
         tol: float = 1e-3,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -310,6 +317,7 @@ class NeighborSamplingSVC(SampledClassifier):
         self.coef0 = coef0
         self.tol = tol
         self.class_weight = class_weight
+        self.probability = probability
         self.store = store
         self.client = client
         self.random_state = random_state

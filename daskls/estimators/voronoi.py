@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier
 from daskls.estimators.docs import share_docs
+from daskls.estimators.probability import ProbabilityParam
 from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.cells.method import Voronoi
 
@@ -36,7 +37,7 @@ class VoronoiSVC(CellClassifier):
         is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
         The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
         and differ in their folds only.
-    {feature_scale, class_weight, store, client, random_state, verbose}
+    {feature_scale, class_weight, probability, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -95,6 +96,7 @@ class VoronoiSVC(CellClassifier):
         n_partitions: int = 1,
         feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -115,6 +117,7 @@ class VoronoiSVC(CellClassifier):
         self.n_partitions = n_partitions
         self.feature_scale = feature_scale
         self.class_weight = class_weight
+        self.probability = probability
         self.store = store
         self.client = client
         self.random_state = random_state

@@ -14,8 +14,9 @@ from daskls.errors import StoreError
 from daskls.partition.base import Partition
 from daskls.partition.stored import model_partition
 from daskls.plan import Extent, Resources
-from daskls.records import Float64, Ints, Reals
+from daskls.records import Float64, Ints, Reals, SolverSpec
 from daskls.registry import METHODS, find_entry, load_object
+from daskls.solvers.registry import decision_of
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
@@ -35,6 +36,9 @@ class Method(ABC):
     name : str. In stores, and in the register of methods.
     n_copies : int. How many times a fit writes the rows beside the exchange.
     chosen : tuple of str. Parameters that cells choose by cross-validation.
+    is_local : bool. Whether answers depend on the training rows near a query alone, so that a part
+        of space at full density is as good as all of it.
+    has_probabilities : bool. Whether scores are probabilities without maps that a fit is asked for.
     step : str, or None. What differs from one model to the next where several are tried and one
         is kept.
     """
@@ -42,6 +46,8 @@ class Method(ABC):
     name: ClassVar[str]
     n_copies: ClassVar[int] = 0
     chosen: ClassVar[tuple[str, ...]] = ("C", "gamma")
+    is_local: ClassVar[bool] = False
+    has_probabilities: ClassVar[bool] = False
     step: ClassVar[str | None] = None
 
     def to_json(self) -> dict[str, Any]:
@@ -89,6 +95,20 @@ class Method(ABC):
     @abstractmethod
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Return the scores of rows, (m,) for two classes, (m, k) for more."""
+
+    def for_rows(self, n_rows: int) -> Self:
+        """Return the method as it can be used on so few rows."""
+        return self
+
+    def are_votes(self, spec: SolverSpec) -> bool:
+        """Whether scores of more classes than two are votes of pairs of them."""
+        return decision_of(spec.loss) == "ovo"
+
+    def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
+        """Return the probability of each class, (m, k), by the rows' scores."""
+        from daskls.methods.probability import maps_of, probabilities
+
+        return probabilities(maps_of(reader), scores)
 
     def check_complete(self, root: Root) -> None:
         """Refuse a finished model that lacks a part.

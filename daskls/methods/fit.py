@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from daskls.methods.calibrate import NestedFit, calibrate
 from daskls.run.begin import begin_fit
 from daskls.run.contract import FitRequest
 from daskls.run.progress import Progress, StageClock
@@ -57,8 +58,19 @@ def run_fit(
     begun = begin_fit(request, rows, store, clock, client)
     units = widest_and_narrowest(begun.sample.X) if request.minds_units else None
     if not begun.root.is_complete:
-        begun = resolve(begun, clock, client)
+        raw, begun = begun, resolve(begun, clock, client)
+        if request.probability is not None:
+            calibrate(raw, begun, _nested(client), clock, client)
         request.method.fit(begun, clock, client)
     # Also after a fit that was killed between its end and here.
     request.method.clean_up(begun.root)
     return FitResult(begun.fingerprint, clock.seconds, units)
+
+
+def _nested(client: Any) -> NestedFit:
+    """Return what fits a model of some of the rows, below the store of the whole."""
+
+    def fit(request: FitRequest, rows: BlockRows, store: Path) -> str:
+        return run_fit(request, rows, store, client).fingerprint
+
+    return fit

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dask.array as da
 import numpy as np
@@ -23,7 +23,20 @@ from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
-__all__ = ["predict_block", "predict_lazily", "predict_to_zarr", "score_rows"]
+__all__ = [
+    "PROBABILITIES",
+    "SCORES",
+    "Wanted",
+    "predict_block",
+    "predict_lazily",
+    "predict_to_zarr",
+    "score_rows",
+]
+
+# What is wanted of rows: their labels, by these classes; their scores; or their probabilities.
+Wanted = Labels | Literal["scores", "probabilities"]
+SCORES: Literal["scores"] = "scores"
+PROBABILITIES: Literal["probabilities"] = "probabilities"
 
 
 @undisturbed
@@ -36,10 +49,20 @@ def score_rows(reader: ModelReader, X: Reals) -> Float64:
         return method_of(reader.method).scores(reader, reader.enter(X))
 
 
+def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
+    """Return what is wanted of rows."""
+    scores = score_rows(reader, X)
+    if not isinstance(wanted, str):
+        return labels_of(scores, wanted)
+    if wanted == SCORES:
+        return scores
+    return method_of(reader.method).probabilities(reader, scores)
+
+
 def predict_block(
-    X: Reals, handle: ModelHandle, classes: Labels | None, block_info: Any = None
+    X: Reals, handle: ModelHandle, wanted: Wanted, block_info: Any = None
 ) -> Float64 | Labels:
-    """Answer one block: labels if ``classes`` is given, else scores.
+    """Return what is wanted of one block.
 
     Raises
     ------
@@ -50,21 +73,27 @@ def predict_block(
         first_row = block_start(block_info)[1] if block_info else 0
         raise value_error(first_row + bad[0], bad[1])
     with handle.in_use():
-        scores = score_rows(open_model(handle.path, handle.fingerprint), X)
-    return scores if classes is None else labels_of(scores, classes)
+        return _answer(open_model(handle.path, handle.fingerprint), X, wanted)
 
 
-def predict_lazily(
-    X: da.Array, handle: ModelHandle, classes: Labels | None, n_scores: int
-) -> da.Array:
-    """Return a lazy array of labels (n,), or of scores (n,) or (n, k); rows and chunks as X's.
+def _width(wanted: Wanted, n_classes: int) -> tuple[int, ...]:
+    """Return the shape of what is wanted of one row."""
+    if not isinstance(wanted, str) or (wanted == SCORES and n_classes == 2):
+        return ()
+    return (n_classes,)
+
+
+def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, n_classes: int) -> da.Array:
+    """Return a lazy array of labels (n,), scores (n,) or (n, k), or probabilities (n, k).
+
+    Rows and chunks are X's.
 
     Parameters
     ----------
     X : Dask array (n, d), one block of columns
     handle : ModelHandle
-    classes : labels, or None for scores
-    n_scores : int. Columns of the scores; 1 for two classes.
+    wanted : Wanted
+    n_classes : int, k
     """
     row_nbytes = X.shape[1] * X.dtype.itemsize
     given = X.chunks[0]
@@ -73,17 +102,17 @@ def predict_lazily(
     # Merging copies; chunks that are large already are not worth it.
     if max(merged) * row_nbytes < BLOCK_NBYTES:
         merged = merge_chunks(merged, max(SUPER_NBYTES // row_nbytes, 1))
-    flat = classes is not None or n_scores == 1
-    dtype = np.dtype(np.float64) if classes is None else classes.dtype
+    width = _width(wanted, n_classes)
+    dtype = np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
     predicted = da.map_blocks(
         predict_block,
         X.rechunk({0: merged}),
         handle=handle,
-        classes=classes,
-        drop_axis=1 if flat else None,
-        chunks=(merged,) if flat else (merged, (n_scores,)),
+        wanted=wanted,
+        drop_axis=None if width else 1,
+        chunks=(merged, width) if width else (merged,),
         dtype=dtype,
-        meta=np.empty((0,) if flat else (0, 0), dtype),
+        meta=np.empty((0, 0) if width else (0,), dtype),
     )
     return predicted.rechunk({0: given})
 
@@ -92,13 +121,13 @@ def write_block(
     X: Reals,
     *,
     handle: ModelHandle,
-    classes: Labels | None,
+    wanted: Wanted,
     target: ArrayHandle,
     block_info: Any = None,
 ) -> int:
     """Answer one block and write it; return its rows. The block owns its chunk of the output."""
     target.write(
-        block_start(block_info)[1], predict_block(X, handle, classes, block_info=block_info)
+        block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
     )
     return len(X)
 
@@ -106,18 +135,20 @@ def write_block(
 def predict_to_zarr(
     source: Any,
     handle: ModelHandle,
-    classes: Labels,
+    wanted: Wanted,
+    n_classes: int,
     path: Path,
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> ArrayHandle:
-    """Write the labels of all rows into a Zarr array, one chunk a super-block.
+    """Write the labels or probabilities of all rows into a Zarr array, one chunk a super-block.
 
     Parameters
     ----------
     source : Zarr array, path of one, or Dask array: (n, d)
     handle : ModelHandle
-    classes : array (k,). Strings are written as fixed-width.
+    wanted : Wanted. Labels that are strings are written as fixed-width.
+    n_classes : int, k
     path : Path. Must not exist.
     client : distributed client, or None
     on_progress : called as blocks finish
@@ -131,20 +162,20 @@ def predict_to_zarr(
     rows = max(1, *merge_chunks(X.chunks[0], max(SUPER_NBYTES // row_nbytes, 1)))
     # A chunk of the output is one block, so blocks must be regular.
     X = X.rechunk({0: rows})
-    if classes.dtype.kind == "O":
-        classes = classes.astype(str)
+    if not isinstance(wanted, str) and wanted.dtype.kind == "O":
+        wanted = wanted.astype(str)
+    dtype = np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
+    shape = (X.shape[0], *_width(wanted, n_classes))
     blocks = BlockRows(X, X)
     with (
-        new_output(path, X.shape[0], classes.dtype.str, rows) as output,
+        new_output(path, shape, dtype.str, rows) as output,
         watch("predict", blocks.n_blocks, output.count_chunks, on_progress),
     ):
-        map_rows(
-            write_block, blocks, X, client=client, handle=handle, classes=classes, target=output
-        )
+        map_rows(write_block, blocks, X, client=client, handle=handle, wanted=wanted, target=output)
     return output
 
 
-def predict_array(X: Reals, handle: ModelHandle, classes: Labels | None) -> Float64 | Labels:
+def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
     """Answer rows in memory, on this machine's threads; no scheduler is involved.
 
     Raises
@@ -159,7 +190,6 @@ def predict_array(X: Reals, handle: ModelHandle, classes: Labels | None) -> Floa
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
         reader = open_model(handle.path, handle.fingerprint)
         parts = list(
-            threads.map(lambda i: score_rows(reader, X[i : i + rows]), range(0, len(X), rows))
+            threads.map(lambda i: _answer(reader, X[i : i + rows], wanted), range(0, len(X), rows))
         )
-    scores = np.concatenate(parts)
-    return scores if classes is None else labels_of(scores, classes)
+    return np.concatenate(parts)

@@ -177,7 +177,7 @@ class NeighborhoodDisplay:
             radii=radii,
             counts=counts,
             discs=_decide_discs(reader, numbers, centers, radii[:, 1]),
-            joint=find_decisions(estimator._predict_in_kind(pixels, None)).reshape(shape),
+            joint=find_decisions(estimator._predict_in_kind(pixels, "scores")).reshape(shape),
             cells=find_owners(reader, pixels).reshape(shape),
             limits=window,
             classes=estimator.classes_,

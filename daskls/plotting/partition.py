@@ -278,7 +278,7 @@ def _pixels(limits: Float64, resolution: int, point: Float64, features: tuple[in
 
 def _decide(estimator: Any, pixels: Float64) -> tuple[Int64, Float64 | None]:
     """Return the winning class at each pixel, and for two classes the decision values."""
-    scores: Float64 = np.asarray(estimator._predict_in_kind(pixels, None))
+    scores: Float64 = np.asarray(estimator._predict_in_kind(pixels, "scores"))
     if len(estimator.classes_) == 2:
         return (scores > 0).astype(int), scores
     return scores.argmax(axis=1), None

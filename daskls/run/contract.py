@@ -32,8 +32,18 @@ class Contract(Protocol):
     def n_copies(self) -> int:
         """Copies of the rows that a fit writes beside the exchange."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether answers depend on training rows near a query alone."""
+
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
+
+    def for_rows(self, n_rows: int) -> "Contract":
+        """Return the method as it can be used on so few rows."""
+
+    def are_votes(self, spec: SolverSpec) -> bool:
+        """Whether scores of more classes than two are votes of pairs of them."""
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """Refuse what would not fit."""
@@ -73,6 +83,7 @@ class FitRequest:
     minds_units : bool. Whether features of very different spreads are to be told.
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
         cross-validated.
+    probability : "sigmoid" or "isotonic": maps of scores to probabilities are fitted; or None
     """
 
     estimator: str
@@ -89,6 +100,7 @@ class FitRequest:
     scaling: ScalingSpec | None = None
     minds_units: bool = False
     n_folds: int | None = None
+    probability: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

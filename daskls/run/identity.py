@@ -77,6 +77,7 @@ def open_root(
             "class_weight": _json_weight(request.class_weight),
             "seed": seed,
             **_scaling_to_json(request.scaling),
+            **_probability_to_json(request.probability),
             **request.method.to_json(),
         },
     }
@@ -91,6 +92,7 @@ def open_root(
             "method": request.method.to_json(),
             "seed": seed,
             **_scaling_to_json(request.scaling),
+            **_probability_to_json(request.probability),
             "n_features": rows.n_features,
             "feature_names": request.feature_names,
             "n_rows": scan.n_kept,
@@ -117,6 +119,11 @@ def _kind_to_json(target: Target) -> dict[str, Any]:
 def _scaling_to_json(scaling: ScalingSpec | None) -> dict[str, Any]:
     """Return what is decided before space is cut as JSON values; nothing where nothing is."""
     return {} if scaling is None else {"scaling": asdict(scaling)}
+
+
+def _probability_to_json(probability: str | None) -> dict[str, Any]:
+    """Return the kind of the maps of scores as JSON values; nothing where there are none."""
+    return {} if probability is None else {"probability": probability}
 
 
 def _labels_to_json(labels: Labels) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from daskls.store.packs import read_pack, write_pack
 from daskls.targets import Target
 
 __all__ = [
+    "HELD_SHARE",
     "STEPS",
     "RegionJob",
     "RegionRows",
@@ -111,13 +112,19 @@ class RegionRows:
     X : float32 array, shape (m, d)
     codes : int32 array, shape (m,)
     weights : float64 array, shape (m,)
-    held : bool array, shape (m,). Rows that evaluate, and take part in no choice.
+    fold : int64 array, shape (m,). Below `HELD_SHARE`.
     """
 
     X: Float32
     codes: Codes
     weights: Float64
-    held: Mask
+    fold: Int64
+
+    @property
+    def held(self) -> Mask:
+        """Rows that evaluate, and take part in no choice: those of one fold, bool (m,)."""
+        held: Mask = self.fold == 0
+        return held
 
     def take(self, which: Int64) -> "RegionRows":
         """Return some of the rows."""
@@ -263,5 +270,5 @@ def read_region(region: int, job: RegionJob) -> RegionRows:
     """Return the rows of one region."""
     columns = read_pack(job.root, _region_key(job, region))
     runs = columns["numbers"] // job.run_rows
-    held = row_keys(runs, HELD_ROWS(job.seed)) % np.uint64(HELD_SHARE) == 0
-    return RegionRows(columns["X"], columns["codes"].astype(np.int32), columns["weights"], held)
+    fold = (row_keys(runs, HELD_ROWS(job.seed)) % np.uint64(HELD_SHARE)).astype(np.int64)
+    return RegionRows(columns["X"], columns["codes"].astype(np.int32), columns["weights"], fold)

@@ -24,19 +24,22 @@ def sigmoid(values: Floats, a: float, b: float) -> Float64:
     return probability
 
 
-def _loss(values: Floats, targets: Float64, a: float, b: float) -> float:
+def _loss(values: Floats, targets: Float64, weights: Float64, a: float, b: float) -> float:
     z = a * values + b
     # log(1 + exp(z)) is at most |z| + log 2: no overflow.
-    return float((targets * z + np.logaddexp(0.0, -z)).sum())
+    return float((weights * (targets * z + np.logaddexp(0.0, -z))).sum())
 
 
-def fit_sigmoid(values: Floats, positive: Mask) -> tuple[float, float]:
+def fit_sigmoid(
+    values: Floats, positive: Mask, weights: Float64 | None = None
+) -> tuple[float, float]:
     """Return (a, b) so that 1 / (1 + exp(a f + b)) is the likeliest probability of the positives.
 
     Parameters
     ----------
     values : float array, shape (m,). Decision values, of rows held out from training.
     positive : bool array, shape (m,)
+    weights : float64 array, shape (m,), or None. A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -49,14 +52,15 @@ def fit_sigmoid(values: Floats, positive: Mask) -> tuple[float, float]:
     (True, 0.0)
     """
     values = np.asarray(values, np.float64)
-    n_positive = int(positive.sum())
-    n_negative = len(values) - n_positive
+    weights = np.ones(len(values)) if weights is None else weights
+    n_positive = float(weights[positive].sum())
+    n_negative = float(weights[~positive].sum())
     targets = np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
     a, b = 0.0, float(np.log((n_negative + 1.0) / (n_positive + 1.0)))
-    loss = _loss(values, targets, a, b)
+    loss = _loss(values, targets, weights, a, b)
     for _ in range(MAX_ITERATIONS):
         p = sigmoid(values, a, b)
-        error, curvature = targets - p, p * (1.0 - p)
+        error, curvature = weights * (targets - p), weights * (p * (1.0 - p))
         gradient = np.array([(values * error).sum(), error.sum()])
         if np.abs(gradient).max() < ENOUGH:
             break
@@ -66,7 +70,7 @@ def fit_sigmoid(values: Floats, positive: Mask) -> tuple[float, float]:
         size, slope = 1.0, float(gradient @ step)
         while size >= SMALLEST_STEP:
             new_a, new_b = a + size * step[0], b + size * step[1]
-            new_loss = _loss(values, targets, new_a, new_b)
+            new_loss = _loss(values, targets, weights, new_a, new_b)
             if new_loss < loss + 1e-4 * size * slope:
                 break
             size /= 2.0

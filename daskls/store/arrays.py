@@ -184,13 +184,15 @@ def save_array(path: Path, values: AnyArray, chunk_rows: int) -> ArrayHandle:
 
 
 @contextmanager
-def new_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> Iterator[ArrayHandle]:
+def new_output(
+    path: Path, shape: tuple[int, ...], dtype: str, chunk_rows: int
+) -> Iterator[ArrayHandle]:
     """Yield a new array for predictions, which is removed if the body fails.
 
     Parameters
     ----------
     path : Path. Must not exist.
-    n_rows : int
+    shape : tuple of int. Rows first; a chunk has all columns.
     dtype : str
     chunk_rows : int. One task owns each chunk.
 
@@ -205,7 +207,7 @@ def new_output(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> Iterator
         try:
             _make_folder(path)
             made.set()
-            found.append(_create_array(path, n_rows, dtype, chunk_rows))
+            found.append(_create_array(path, shape, dtype, chunk_rows))
         except BaseException as error:
             found.append(error)
         finally:
@@ -243,16 +245,16 @@ def _make_folder(path: Path) -> None:
             ) from error
 
 
-def _create_array(path: Path, n_rows: int, dtype: str, chunk_rows: int) -> ArrayHandle:
+def _create_array(path: Path, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:
     """Create an array without values."""
     with disk_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
         # Fixed-width text has no Zarr 3 specification yet; both that read it today agree on it.
         warnings.simplefilter("ignore", UnstableSpecificationWarning)
         array = zarr.create_array(
             path,
-            shape=(n_rows,),
+            shape=shape,
             dtype=dtype,
-            chunks=(max(chunk_rows, 1),),
+            chunks=(max(chunk_rows, 1), *shape[1:]),
             compressors=own_codecs(np.dtype(dtype)),
             zarr_format=3,
             **OWN_ARRAY,

@@ -51,6 +51,7 @@ HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition", "scale"), "root"
 # What only an unfinished fit needs, relative to the store.
 LEFTOVERS = (
     *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", "joint", "regions"),
+    "held-out-*",
     # Attempts of tasks that were killed: see `store/folder.py`.
     ".*." + "[0-9a-f]" * 32,
 )

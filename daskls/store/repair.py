@@ -21,7 +21,7 @@ from daskls.store.packs import check_pack
 __all__ = ["check_part", "drop_parts", "heal_root", "list_parts", "part_of"]
 
 # Groups below the root that a fit writes.
-GROUPS = ("scale", "partition", "landmarks", "leaves", "centers", "index")
+GROUPS = ("scale", "calibration", "partition", "landmarks", "leaves", "centers", "index")
 # Folders of groups, one a bundle; and of packs.
 BUNDLES = ("bundles", "rows")
 PACKS = ("sampling/*", "joint/*", "regions/*")

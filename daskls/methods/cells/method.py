@@ -25,6 +25,7 @@ class Voronoi(Method):
     """Thomann et al.: an SVM for each Voronoi cell, of one partition or several."""
 
     name = ""
+    is_local = True
 
     def to_json(self) -> dict[str, Any]:
         """As of `Method`; the first method there was, and what its stores say, have no name."""
@@ -71,6 +72,7 @@ class Chunked(Voronoi):
     """The paper's baseline: rows dealt at random, all chunks asked."""
 
     name = "chunks"
+    is_local = False
 
     def to_json(self) -> dict[str, Any]:
         """As of `Method`."""

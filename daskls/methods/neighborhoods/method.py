@@ -1,12 +1,13 @@
 """FaLK-SVM and its family: SVMs, or votes, on the nearest rows of centers or of queries."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from daskls.errors import StoreError
 from daskls.methods.average import mean_of_views
 from daskls.methods.base import Method
 from daskls.methods.neighborhoods.spec import NeighborSpec
+from daskls.methods.probability import shares
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
 from daskls.records import Float64, Ints, Reals
@@ -28,6 +29,11 @@ class NeighborMethod(NeighborSpec, Method):
     """The base of all methods on neighborhoods."""
 
     n_copies = 1
+    is_local = True
+
+    def for_rows(self, n_rows: int) -> Self:
+        """As of `Method`: with at most all rows as neighbors."""
+        return self.capped(n_rows)
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
@@ -128,3 +134,8 @@ class KNN(NeighborMethod):
 
     name = "knn"
     votes = True
+    has_probabilities = True
+
+    def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
+        """Return the shares of the neighbors' votes."""
+        return shares(scores)

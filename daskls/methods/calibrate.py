@@ -1,0 +1,202 @@
+"""Scores of rows that were held out, and the maps to probabilities that are fitted to them.
+
+The whole method is fitted anew on some of the rows, without a fold of them, and scores that fold:
+every method is calibrated in one way, several partitions as their mean. A score depends on how
+dense rows are, so a method that is local takes all rows of a few parts of space, any other rows
+drawn at random.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.kernels.votes import class_scores
+from daskls.methods.predict import SCORES, predict_block
+from daskls.methods.probability import CALIBRATION, fit_maps
+from daskls.records import Codes, FeatureScale, Float32, Float64, Int64, Reals
+from daskls.run.compute import compute_each
+from daskls.run.contract import Beginning, FitRequest
+from daskls.run.progress import StageClock
+from daskls.run.rows import BlockRows, open_rows
+from daskls.scaling.regions import (
+    HELD_SHARE,
+    RegionJob,
+    collect_regions,
+    plan_groups,
+    plan_regions,
+    read_region,
+)
+from daskls.scaling.spread import spreads
+from daskls.store.temporary import ModelHandle
+
+__all__ = ["NestedFit", "calibrate"]
+
+# Rows that are scored, about; and that are drawn at random for methods that are not local.
+SCORED_ROWS = 10_000
+# Of the features of all rows, which the client holds.
+MAX_TAKEN_NBYTES = 64 << 20
+# Rows that one task scores: a lazy method trains a model for each.
+TASK_ROWS = 500
+# Below the store: the models of folds.
+FOLDS = "held-out-{:03d}"
+
+NestedFit = Callable[[FitRequest, BlockRows, Path], str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows behind the model's door, joined from all regions."""
+
+    X: Float32
+    codes: Codes
+    weights: Float64
+    fold: Int64
+
+
+def calibrate(
+    raw: Beginning, begun: Beginning, fit: NestedFit, clock: StageClock, client: Any = None
+) -> None:
+    """Fit the maps of scores to probabilities, unless the store holds them.
+
+    Parameters
+    ----------
+    raw, begun : Beginning. Before and after its scale is known.
+    fit : trains a model of some rows in a folder, and returns its fingerprint
+    clock : StageClock
+    client : distributed client, or None for the current scheduler
+    """
+    request, root = begun.request, begun.root
+    assert request.probability is not None
+    if root.find_group(CALIBRATION) is not None:
+        return
+    job = _plan(raw, begun)
+    collect_regions(raw, job, clock, client)
+    rows = _read(job, begun)
+    folds = range(_n_folds(rows))
+    with clock.stage("calibrate", len(folds), None):
+        scored = [_score_fold(rows, fold, begun, fit, client) for fold in folds]
+    scores, which = (np.concatenate(own) for own in zip(*scored, strict=True))
+    codes, n_classes = rows.codes[which], begun.scan.target.n_classes
+    # Weights of classes move the boundary, and are no part of how probable a class is.
+    weights = rows.weights[which] / begun.class_weight[codes]
+    of_margins = n_classes > 2 and request.method.are_votes(request.spec)
+    maps = fit_maps(request.probability, scores, codes, weights, n_classes, of_margins=of_margins)
+    attributes = {
+        "kind": maps.kind,
+        "of_margins": of_margins,
+        "n_rows": len(which),
+        "n_folds": len(folds),
+    }
+    root.write_group(CALIBRATION, maps.arrays(), attributes)
+
+
+def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
+    """Return the rows to take: regions, or a group by chance; those of an earlier search again."""
+    job = plan_regions(raw, _base(raw))
+    request = begun.request
+    if request.method.is_local:
+        return job
+    searched = request.scaling is not None and request.scaling.by_chance
+    size = min(request.cell_size, 2000) if searched else SCORED_ROWS
+    return plan_groups(job, begun.scan.n_kept, size)
+
+
+def _base(raw: Beginning) -> FeatureScale:
+    """Return what rows pass before regions keep them."""
+    X = raw.sample.X
+    center = X.mean(axis=0, dtype=np.float64)
+    if raw.request.scaling is not None:
+        return FeatureScale(center, 1 / spreads(X))
+    # Kernels of inner products have their origin where the data has its own.
+    is_distance = raw.request.spec.kernel not in ("linear", "poly")
+    return FeatureScale(center if is_distance else np.zeros_like(center), np.ones_like(center))
+
+
+def _read(job: RegionJob, begun: Beginning) -> _Rows:
+    """Return the rows of the regions, of as many as the client may hold."""
+    row_nbytes = 4 * begun.rows.n_features
+    most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
+    regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
+    found = [read_region(region, job) for region in np.unique(regions).tolist()]
+    X = np.concatenate([own.X for own in found])
+    if begun.scale is not None:
+        columns = begun.scale.columns
+        factors = begun.scale.factors[columns] / job.base.factors[columns]
+        X = X[:, columns] * factors.astype(np.float32)
+    return _Rows(
+        X,
+        np.concatenate([own.codes for own in found]),
+        np.concatenate([own.weights for own in found]),
+        np.concatenate([own.fold for own in found]),
+    )
+
+
+def _n_folds(rows: _Rows) -> int:
+    """Return how many folds are scored: as few as hold enough rows."""
+    return int(np.clip(-(-SCORED_ROWS * HELD_SHARE // len(rows.X)), 1, HELD_SHARE))
+
+
+def _score_fold(
+    rows: _Rows, fold: int, begun: Beginning, fit: NestedFit, client: Any
+) -> tuple[Float64, Int64]:
+    """Return the scores of one fold's rows by a model of the others, and which rows they are."""
+    held, others = np.flatnonzero(rows.fold == fold), np.flatnonzero(rows.fold != fold)
+    n_classes = begun.scan.target.n_classes
+    present = np.unique(rows.codes[others])
+    if len(present) < 2 or not len(held):
+        # Nothing to learn from: no row is scored.
+        return np.empty(0 if n_classes == 2 else (0, n_classes)), held[:0]
+    folder = begun.root.path / FOLDS.format(fold)
+    with _blocks(rows, others, folder) as blocks:
+        request = _nested(begun, len(others))
+        handle = ModelHandle(str(folder), fit(request, blocks, folder))
+    parts = [held[a : a + TASK_ROWS] for a in range(0, len(held), TASK_ROWS)]
+    calls = [(rows.X[part], handle) for part in parts]
+    scores = np.concatenate(compute_each(score_held_out, calls, client))
+    begun.root.store.drop(folder.name)
+    return _spread(scores, present, n_classes), held
+
+
+def score_held_out(X: Reals, handle: ModelHandle) -> Float64:
+    """Return the scores of some held-out rows."""
+    scores: Float64 = predict_block(X, handle, SCORES)
+    return scores
+
+
+@contextmanager
+def _blocks(rows: _Rows, which: Int64, folder: Path) -> Iterator[BlockRows]:
+    """Yield rows as blocks, on disk beside the nested store while they are used."""
+    weights = rows.weights[which]
+    scratch = folder.with_name(f"input-{folder.name}")
+    given = None if (weights == 1).all() else weights
+    with open_rows(rows.X[which], rows.codes[which], given, scratch) as blocks:
+        yield blocks
+
+
+def _nested(begun: Beginning, n_rows: int) -> FitRequest:
+    """Return the request of a fold's fit: nothing is left open that was decided for all cells."""
+    request = begun.request
+    return replace(
+        request,
+        method=request.method.for_rows(n_rows),
+        seed=begun.seed,
+        class_weight=None,
+        feature_names=None,
+        scaling=None,
+        minds_units=False,
+        n_folds=None,
+        probability=None,
+    )
+
+
+def _spread(scores: Float64, present: Codes, n_classes: int) -> Float64:
+    """Return scores of the classes that the training rows held as scores of all classes."""
+    if len(present) == n_classes:
+        return scores
+    if scores.ndim == 1:
+        scores = np.stack([-scores, scores], axis=1)
+    return class_scores(scores, present, n_classes)

@@ -1,0 +1,258 @@
+"""Probabilities of classes, by maps of scores that were fitted to held-out rows.
+
+Source: Platt 1999, with the formula of Lin, Lin, Weng 2007 (`daskls.solvers.platt`); isotonic
+regression after Zadrozny, Elkan 2002, who normalize the maps of one class against the rest.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from daskls.records import AnyArray, Codes, Float64, Mask
+from daskls.solvers.platt import fit_sigmoid, sigmoid
+from daskls.store.caches import kept
+from daskls.store.groups import Group
+from daskls.store.guard import damaged
+from daskls.store.layout import Root
+from daskls.store.reader import ModelReader
+
+__all__ = [
+    "CALIBRATION",
+    "Isotonics",
+    "ScoreMaps",
+    "Sigmoids",
+    "fit_maps",
+    "maps_of",
+    "margins",
+    "probabilities",
+    "read_maps",
+    "shares",
+]
+
+# Of a store.
+CALIBRATION = "calibration"
+# Rows of a class that a map of steps of its own needs: below some thousand it fits their noise.
+LEAST_OWN = 1000
+
+
+class ScoreMaps(ABC):
+    """Maps from scores to probabilities: one a class, or one of two classes.
+
+    Attributes
+    ----------
+    kind : str. In stores, and of the parameter ``probability``.
+    of_margins : bool. Of more classes than two: whether they are of margins, rather than scores.
+    """
+
+    kind: ClassVar[str]
+    of_margins: bool
+
+    @abstractmethod
+    def of(self, column: int, scores: Float64) -> Float64:
+        """Return the probability that scores of one column speak of, (m,)."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return what a store keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoids(ScoreMaps):
+    """Platt's sigmoids.
+
+    Attributes
+    ----------
+    a, b : float64 arrays, shape (r,). Of 1 / (1 + exp(a f + b)).
+    """
+
+    a: Float64
+    b: Float64
+    of_margins: bool = False
+
+    kind = "sigmoid"
+
+    def of(self, column: int, scores: Float64) -> Float64:
+        """As of `ScoreMaps`."""
+        return sigmoid(scores, self.a[column], self.b[column])
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """As of `ScoreMaps`."""
+        return {"a": self.a, "b": self.b}
+
+
+@dataclass(frozen=True, eq=False)
+class Isotonics(ScoreMaps):
+    """Rising steps, joined by lines.
+
+    Attributes
+    ----------
+    knots, values : float64 arrays, shape (s,). Of all maps, one after the other.
+    ptr : int64 array, shape (r + 1,). Where each map begins among them.
+    """
+
+    knots: Float64
+    values: Float64
+    ptr: AnyArray
+    of_margins: bool = False
+
+    kind = "isotonic"
+
+    def of(self, column: int, scores: Float64) -> Float64:
+        """As of `ScoreMaps`; constant beyond the first and the last knot."""
+        own = slice(self.ptr[column], self.ptr[column + 1])
+        found: Float64 = np.interp(scores, self.knots[own], self.values[own])
+        return found
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """As of `ScoreMaps`."""
+        return {"knots": self.knots, "values": self.values, "ptr": self.ptr}
+
+
+def fit_maps(
+    kind: str,
+    scores: Float64,
+    codes: Codes,
+    weights: Float64,
+    n_classes: int,
+    *,
+    of_margins: bool = False,
+) -> ScoreMaps:
+    """Fit a map for each class, of two classes one.
+
+    Parameters
+    ----------
+    kind : "sigmoid" or "isotonic"
+    scores : float64 array, shape (m,) of two classes, else (m, k). Of rows that were held out.
+    codes : int array, shape (m,). Their classes.
+    weights : float64 array, shape (m,)
+    n_classes : int, k
+    of_margins : bool. Of more classes than two: map margins, as of votes, and not scores.
+    """
+    columns = _columns(scores, of_margins=of_margins)
+    wanted = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    positive: Mask = codes[:, None] == wanted
+    if kind == "sigmoid":
+        pairs = zip(columns.T, positive.T, strict=True)
+        found = [fit_sigmoid(own, hits, weights) for own, hits in pairs]
+        a, b = np.array(found, np.float64).T.copy()
+        return Sigmoids(a, b, of_margins)
+    return _isotonics(columns, positive, weights, of_margins=of_margins)
+
+
+def _columns(scores: Float64, *, of_margins: bool) -> Float64:
+    """Return what maps are of, a column a map."""
+    if scores.ndim == 1:
+        return scores[:, None]
+    return margins(scores) if of_margins else scores
+
+
+def margins(scores: Float64) -> Float64:
+    """Return how far each class's score is above the best of the others, (m, k).
+
+    Votes alone say little: of 26 classes the one with 24 votes is second to one with 25.
+    """
+    if not len(scores):
+        return scores
+    best = scores.argmax(axis=1)[:, None]
+    others = scores.copy()
+    np.put_along_axis(others, best, -np.inf, axis=1)
+    found = scores - np.take_along_axis(scores, best, axis=1)
+    second = np.take_along_axis(scores, best, axis=1) - others.max(axis=1, keepdims=True)
+    np.put_along_axis(found, best, second, axis=1)
+    return found
+
+
+def _isotonics(
+    columns: Float64, positive: Mask, weights: Float64, *, of_margins: bool
+) -> Isotonics:
+    """Fit a map for each class of many rows, and one that all others share."""
+    n_of_class = positive.sum(axis=0)
+    shared = (n_of_class < LEAST_OWN) & (columns.shape[1] > 1)
+    found = [_steps(own, hits, weights) for own, hits in zip(columns.T, positive.T, strict=True)]
+    if shared.any():
+        of_all = np.repeat(weights, shared.sum())
+        common = _steps(columns[:, shared].ravel(), positive[:, shared].ravel(), of_all)
+        found = [common if is_shared else own for own, is_shared in zip(found, shared, strict=True)]
+    knots, values = zip(*found, strict=True)
+    ptr = np.cumsum([0, *map(len, knots)]).astype(np.int64)
+    return Isotonics(np.concatenate(knots), np.concatenate(values), ptr, of_margins)
+
+
+def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, Float64]:
+    """Return the knots and the values of isotonic regression, none of them certain."""
+    # Here, as a process that only predicts needs it not.
+    from sklearn.isotonic import IsotonicRegression
+
+    # As Platt's targets: no row is evidence for certainty.
+    least = 1.0 / (float(weights.sum()) + 2.0)
+    found = IsotonicRegression(y_min=least, y_max=1.0 - least).fit(scores, positive, weights)
+    return found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)
+
+
+def read_maps(group: Group) -> ScoreMaps:
+    """Return the maps that a store keeps.
+
+    Raises
+    ------
+    DamageError
+    """
+    kind, of_margins = group.attrs.get("kind"), bool(group.attrs.get("of_margins"))
+    if kind == Sigmoids.kind:
+        a = group.read("a", shape=(None,), kind="f")
+        return Sigmoids(a, group.read("b", shape=(len(a),), kind="f"), of_margins)
+    if kind == Isotonics.kind:
+        knots = group.read("knots", shape=(None,), kind="f")
+        values = group.read("values", shape=(len(knots),), kind="f")
+        ptr = group.read("ptr", shape=(None,), kind="i")
+        return Isotonics(knots, values, ptr, of_margins)
+    raise damaged(group.where(), f"maps of kind {kind!r}")
+
+
+@kept(maxsize=8)
+def maps_of(reader: ModelReader) -> ScoreMaps:
+    """Return a model's maps, read once.
+
+    Raises
+    ------
+    DamageError : they are gone, or damaged
+    """
+    group = Root.open(reader.path).find_group(CALIBRATION)
+    if group is None:
+        raise damaged(str(reader.path / CALIBRATION), "the model lacks its maps of scores")
+    return read_maps(group)
+
+
+def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:
+    """Return the probability of each class, (m, k); each row sums to 1.
+
+    Parameters
+    ----------
+    maps : ScoreMaps
+    scores : float64 array, shape (m,) of two classes, else (m, k)
+
+    Examples
+    --------
+    >>> maps = Sigmoids(np.array([-1.0]), np.array([0.0]))
+    >>> probabilities(maps, np.array([0.0, 40.0])).round(3).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    if scores.ndim == 1:
+        second = maps.of(0, scores)
+        return np.stack([1.0 - second, second], axis=1)
+    columns = _columns(scores, of_margins=maps.of_margins)
+    found = np.stack([maps.of(c, own) for c, own in enumerate(columns.T)], axis=1)
+    total = found.sum(axis=1, keepdims=True)
+    # No class is likely: each as much as any other.
+    normalized = np.full_like(found, 1.0 / found.shape[1])
+    np.divide(found, total, out=normalized, where=total > 0)
+    return normalized
+
+
+def shares(scores: Float64) -> Float64:
+    """Return shares of votes as probabilities: of two classes, from their difference."""
+    if scores.ndim == 2:
+        return scores
+    second = (1.0 + scores) / 2.0
+    return np.stack([1.0 - second, second], axis=1)

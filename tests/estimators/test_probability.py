@@ -1,0 +1,317 @@
+"""Probabilities of classes: maps of scores, fitted to rows that were held out."""
+
+import re
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV, _sigmoid_calibration
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
+from small import ENTRIES, connected, small
+
+import daskls
+from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
+from daskls.methods import calibrate
+from daskls.methods.probability import Sigmoids, fit_maps, probabilities
+from daskls.solvers.platt import fit_sigmoid, sigmoid
+from daskls.store.caches import drop_caches
+
+N = 900
+
+
+def noisy(n_classes=2, seed=0, n=N):
+    """Return rows, labels drawn from known probabilities, and these."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    logits = 3 * np.sin(4 * X @ rng.standard_normal((2, n_classes)) + np.arange(n_classes))
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    return X, y, p
+
+
+def held_out(k, n=400, seed=3):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, k, n).astype(np.int32)
+    scores = rng.standard_normal((n, k)) + 1.5 * np.eye(k)[codes]
+    return (scores[:, 1] - scores[:, 0] if k == 2 else scores), codes
+
+
+def test_sigmoid_is_platts():
+    scores, codes = held_out(2)
+    weights = np.random.default_rng(0).integers(1, 4, len(codes)).astype(float)
+    a, b = fit_sigmoid(scores, codes == 1, weights)
+    # Its optimizer stops earlier than Newton's method.
+    assert (a, b) == pytest.approx(_sigmoid_calibration(scores, codes, weights), abs=2e-3)
+    repeated = np.repeat(np.arange(len(codes)), weights.astype(int))
+    again = fit_sigmoid(scores[repeated], codes[repeated] == 1)
+    assert (a, b) == pytest.approx(again, abs=1e-9)
+
+
+def test_sigmoid_of_many_rows_is_logistic_regression():
+    scores, codes = held_out(2, n=20_000)
+    a, b = fit_sigmoid(scores, codes == 1)
+    found = LogisticRegression(C=np.inf).fit(scores[:, None], codes)
+    assert (-a, -b) == pytest.approx((found.coef_[0, 0], found.intercept_[0]), abs=2e-3)
+
+
+def steps(scores, positive, weights, queries):
+    least = 1 / (weights.sum() + 2)
+    found = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip")
+    return found.fit(scores, positive, weights).predict(queries)
+
+
+def brute_margins(scores):
+    return np.array([[row[c] - max(np.delete(row, c)) for c in range(len(row))] for row in scores])
+
+
+def test_isotonic_maps_are_scikit_learns():
+    scores, codes = held_out(2)
+    weights = np.random.default_rng(0).random(len(codes)) + 0.1
+    found = probabilities(fit_maps("isotonic", scores, codes, weights, 2), scores * 1.5)
+    expected = steps(scores, codes == 1, weights, scores * 1.5)
+    np.testing.assert_allclose(found, np.stack([1 - expected, expected], axis=1), atol=1e-12)
+
+
+def test_classes_of_few_rows_share_a_map_of_steps():
+    scores, codes = held_out(4, n=3000)
+    codes[codes == 3] = 0
+    weights = np.ones(len(codes))
+    own, shared = [0], [1, 2, 3]
+    assert (codes == 0).sum() >= 1000 > (codes == 1).sum()
+    margins = brute_margins(scores)
+    expected = np.empty_like(scores)
+    for classes in (own, shared):
+        positive = codes[:, None] == np.array(classes)
+        flat = margins[:, classes].ravel()
+        found = steps(flat, positive.ravel(), np.ones(len(flat)), flat)
+        expected[:, classes] = found.reshape(-1, len(classes))
+    found = probabilities(fit_maps("isotonic", scores, codes, weights, 4, of_margins=True), scores)
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_sigmoids_of_more_classes_are_of_scores_or_margins():
+    scores, codes = held_out(3)
+    margins = brute_margins(scores)
+    weights = np.ones(len(codes))
+    for own, of_margins in ((margins, True), (scores, False)):
+        maps = fit_maps("sigmoid", scores, codes, weights, 3, of_margins=of_margins)
+        pairs = [fit_sigmoid(own[:, c], codes == c) for c in range(3)]
+        expected = np.stack([sigmoid(own[:, c], *pairs[c]) for c in range(3)], axis=1)
+        expected /= expected.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(probabilities(maps, scores), expected, atol=1e-12)
+
+
+def test_rows_that_no_map_speaks_for_are_as_likely_as_any():
+    maps = Sigmoids(np.full(3, -1e300), np.zeros(3))
+    np.testing.assert_allclose(probabilities(maps, np.full((1, 3), 0.0)), 1 / 3)
+    maps = Sigmoids(np.zeros(3), np.full(3, 1e300))
+    np.testing.assert_allclose(probabilities(maps, np.array([[1.0, 2.0, 3.0]])), 1 / 3)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("k", [2, 4])
+def test_probabilities_are_near_the_true_ones(kind, k):
+    X, y, _ = noisy(k, n=4000)
+    X_test, y_test, p = noisy(k, seed=0, n=4000)
+    rng = np.random.default_rng(7)
+    y_test = (p.cumsum(axis=1) < rng.random((len(p), 1))).sum(axis=1)
+    model = VoronoiSVC(
+        cell_size=1000, loss="squared_error", cv=5, probability=kind, random_state=0
+    ).fit(X, y)
+    found = model.predict_proba(X_test)
+    # 0.05 nats above the best that can be; the classes' shares are 0.3 above it or more.
+    best, prior = log_loss(y_test, p), log_loss(y_test, np.tile(np.bincount(y) / len(y), (4000, 1)))
+    assert log_loss(y_test, found) < best + 0.05 < prior - 0.2
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_method_has_probabilities(name):
+    X, y, _ = noisy()
+    labels = np.array(["no", "yes"])[y]
+    params = {"probability": True} if name != "KernelKNNClassifier" else {"n_neighbors": 30}
+    model = small(name, **params).fit(X, labels)
+    found = model.predict_proba(X)
+    assert found.shape == (N, 2)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert np.isfinite(found).all()
+    assert found.min() >= 0
+    # Better than the classes' shares, on the rows at hand.
+    prior = np.tile(np.bincount(y) / N, (N, 1))
+    assert log_loss(y, found.clip(1e-6, 1 - 1e-6)) < log_loss(y, prior)
+    # A map that rises does not change the order of rows.
+    order = np.argsort(model.decision_function(X), kind="stable")
+    assert (np.diff(found[order, 1]) >= 0).all()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_more_classes_than_two(name):
+    X, y, _ = noisy(3)
+    params = {"probability": "isotonic"} if name != "KernelKNNClassifier" else {}
+    found = small(name, **params).fit(X, y).predict_proba(X)
+    assert found.shape == (N, 3)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_votes_are_shares():
+    X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    found = KernelKNNClassifier(n_neighbors=3).fit(X, list("aabbc")).predict_proba([[0.1], [10.4]])
+    np.testing.assert_allclose(found, [[2 / 3, 1 / 3, 0], [0, 2 / 3, 1 / 3]])
+    found = KernelKNNClassifier(n_neighbors=3).fit(X, [0, 0, 1, 1, 1]).predict_proba([[0.1]])
+    np.testing.assert_allclose(found, [[2 / 3, 1 / 3]])
+
+
+def test_models_without_have_no_predict_proba():
+    X, y, _ = noisy()
+    model = small("VoronoiSVC")
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as caught:
+        model.fit(X, y).predict_proba(X)
+    assert "as it was given probability=False. Fit with" in str(caught.value.__cause__)
+    assert hasattr(small("VoronoiSVC", probability=True), "predict_proba")
+
+
+def test_the_model_is_the_same_with_probabilities():
+    X, y, _ = noisy()
+    with_maps = small("VoronoiSVC", probability=True).fit(X, y)
+    np.testing.assert_array_equal(
+        with_maps.decision_function(X), small("VoronoiSVC").fit(X, y).decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("way", [{}, {"feature_scale": "learned"}, {"n_partitions": 3}])
+def test_chunks_and_schedulers_change_no_bit(way):
+    X, y, _ = noisy()
+    model = small("VoronoiSVC", probability=True, **way).fit(X, y)
+    expected = model.predict_proba(X)
+    for chunks, scheduler in ((100, "threads"), (N, "synchronous")):
+        with dask.config.set(scheduler=scheduler):
+            again = clone(model).fit(da.from_array(X, chunks=(chunks, 2)), y)
+            found = again.predict_proba(da.from_array(X, chunks=(333, 2)))
+            assert found.chunks == ((333, 333, 234), (2,))
+            np.testing.assert_array_equal(found.compute(), expected)
+    np.testing.assert_array_equal(model.predict_proba(X[7:9]), expected[7:9])
+
+
+def test_saved_models_keep_their_maps(tmp_path):
+    X, y, _ = noisy(3)
+    model = small("VoronoiSVC", probability="isotonic").fit(X, y)
+    model.save(tmp_path / "model")
+    again = daskls.load(tmp_path / "model")
+    assert again.probability == "isotonic"
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_model_that_lost_its_maps_says_so_and_is_made_whole(tmp_path):
+    X, y, _ = noisy()
+    model = small("VoronoiSVC", probability=True, store=tmp_path / "model").fit(X, y)
+    expected = model.predict_proba(X)
+    part = next((tmp_path / "model" / "calibration" / "a").rglob("c*"))
+    file = part if part.is_file() else next(own for own in part.rglob("*") if own.is_file())
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(bytes(data))
+    drop_caches()
+    with pytest.raises(DasklsError, match="calibration"):
+        daskls.load(tmp_path / "model").predict_proba(X)
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+
+
+def test_nothing_is_left_of_the_nested_fits(tmp_path):
+    X, y, _ = noisy()
+    small("FalkSVC", probability=True, store=tmp_path / "model").fit(X, y)
+    left = {path.name for path in (tmp_path / "model").iterdir()}
+    assert not {name for name in left if re.match("held-out|input|regions", name)}
+
+
+def test_classes_that_few_rows_have():
+    """A fold may lack a class, or hold nothing else."""
+    X, y, _ = noisy()
+    y = np.zeros(N, int)
+    y[:3] = 1
+    X[:3] += 5
+    model = small("VoronoiSVC", cv=3, probability=True).fit(X, y)
+    found = model.predict_proba(X)
+    assert np.isfinite(found).all()
+    y[3:5] = 2
+    assert np.isfinite(small("VoronoiSVC", cv=2, probability=True).fit(X, y).predict_proba(X)).all()
+
+
+def test_weights_of_classes_do_not_change_how_probable_they_are():
+    X, y, _ = noisy(n=4000)
+    plain, weighted = (
+        VoronoiSVC(500, probability=True, class_weight=w, random_state=0).fit(X, y).predict_proba(X)
+        for w in (None, {0: 1.0, 1: 5.0})
+    )
+    assert abs(plain[:, 1].mean() - y.mean()) < 0.02
+    assert abs(weighted[:, 1].mean() - y.mean()) < 0.04
+
+
+def test_scorers_of_probabilities_work():
+    X, y, _ = noisy()
+    model = small("VoronoiSVC", probability=True)
+    assert (cross_val_score(model, X, y, scoring="neg_log_loss", cv=2) > -0.69).all()
+    with_folds = CalibratedClassifierCV(small("VoronoiSVC"), cv=3).fit(X, y).predict_proba(X)
+    assert log_loss(y, model.fit(X, y).predict_proba(X)) < 1.1 * log_loss(y, with_folds)
+
+
+def test_a_parameter_that_names_no_map_is_refused():
+    X, y, _ = noisy()
+    with pytest.raises(ValueError, match="'probability' parameter of VoronoiSVC"):
+        small("VoronoiSVC", probability="platt").fit(X, y)
+
+
+def test_a_cluster_changes_no_bit(two_workers, tmp_path):
+    X, y, _ = noisy()
+    params = {"probability": True, "n_partitions": 2}
+    expected = small("VoronoiSVC", **params).fit(X, y).predict_proba(X)
+    with connected(two_workers) as client:
+        model = small("VoronoiSVC", **params, client=client, store=tmp_path / "model").fit(X, y)
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("name", ["VoronoiSVC", "LandmarkSVC"])
+def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatch):
+    X, y, _ = noisy()
+    expected = small(name, probability=True).fit(X, y).predict_proba(X)
+    score, folds = calibrate.score_held_out, []
+
+    def stopped(X, handle):
+        folds.append(handle.path)
+        if len(set(folds)) == 3:
+            raise KeyboardInterrupt
+        return score(X, handle)
+
+    model = small(name, probability=True, store=tmp_path / "model")
+    with monkeypatch.context() as patch:
+        patch.setattr(calibrate, "score_held_out", stopped)
+        with dask.config.set(scheduler="synchronous"), pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    with pytest.raises(DasklsError, match="not finished"):
+        daskls.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+    assert not [path for path in (tmp_path / "model").iterdir() if "held-out" in path.name]
+
+
+def test_another_kind_of_map_is_another_fit(tmp_path):
+    X, y, _ = noisy()
+    small("VoronoiSVC", probability=True, store=tmp_path / "model").fit(X, y)
+    with pytest.raises(DasklsError, match="probability was 'sigmoid', is 'isotonic'"):
+        small("VoronoiSVC", probability="isotonic", store=tmp_path / "model").fit(X, y)
+
+
+def test_probabilities_are_written_to_zarr(tmp_path):
+    X, y, _ = noisy(3)
+    model = small("VoronoiSVC", probability=True).fit(X, y)
+    model.predict_to_zarr(da.from_array(X, chunks=(200, 2)), tmp_path / "out.zarr", proba=True)
+    found = da.from_zarr(str(tmp_path / "out.zarr"))
+    np.testing.assert_array_equal(found.compute(), model.predict_proba(X))
+    with pytest.raises(AttributeError, match="probability=False"):
+        small("VoronoiSVC").fit(X, y).predict_to_zarr(
+            da.from_array(X), tmp_path / "other.zarr", proba=True
+        )
+    assert not (tmp_path / "other.zarr").exists()
