@@ -23,6 +23,9 @@ __all__ = ["Chosen", "TrialGrid", "choose", "choose_coarsely", "region_errors"]
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-6, 7))
 RIDGES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 COARSE = ((2, 4, 6, 8, 10), (2, 4, 6))
+# The exponential kernel's matrix is far from singular: below 3e-3 a ridge gains nothing (ijcnn1,
+# Covertype, letter, satimage, pendigits, spambase), and cells of 2000 rows would need float64.
+LEAST_EXPONENTIAL, COARSE_EXPONENTIAL = 3, (0, 2, 4)
 # Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points.
 N_ERROR_CELLS, N_COARSE_CELLS = 8, 3
 ERROR_DRAW = 200
@@ -30,12 +33,16 @@ ERROR_DRAW = 200
 
 @dataclass(frozen=True)
 class TrialGrid:
-    """Candidates of width and ridge; of gamma in the place of widths where it is given."""
+    """Candidates of width and ridge; of gamma in the place of widths where it is given.
+
+    ``is_open`` says that no ridge is given.
+    """
 
     widths: tuple[float, ...] = WIDTHS
     ridges: tuple[float, ...] = RIDGES
     are_gammas: bool = False
     offset: bool = False
+    is_open: bool = False
 
     @classmethod
     def of(cls, spec: SolverSpec, unit: float = 1.0) -> "TrialGrid":
@@ -50,8 +57,25 @@ class TrialGrid:
         ridges = tuple(given or (unit * ridge for ridge in RIDGES))
         if spec.gamma is not None:
             gammas = tuple(sorted(spec.gamma))
-            return cls(gammas, ridges, are_gammas=True, offset=spec.fit_intercept)
-        return cls(ridges=ridges, offset=spec.fit_intercept)
+            return cls(gammas, ridges, True, spec.fit_intercept, not given)
+        return cls(WIDTHS, ridges, False, spec.fit_intercept, not given)
+
+    def of_kernel(self, kernel: KernelName) -> "TrialGrid":
+        """Return the candidates that are worth a try with a kernel."""
+        if kernel != "exponential" or not self.is_open:
+            return self
+        return replace(self, ridges=self.ridges[LEAST_EXPONENTIAL:])
+
+    def coarse(self, kernel: KernelName) -> list[Trial]:
+        """Return the trials of a first look."""
+        widths, ridges = COARSE
+        if kernel == "exponential" and self.is_open:
+            ridges = COARSE_EXPONENTIAL
+        own = (
+            [values[i] for i in chosen if i < len(values)] or list(values)
+            for values, chosen in ((self.widths, widths), (self.ridges, ridges))
+        )
+        return [Trial(kernel, w, r, self.are_gammas, self.offset) for w, r in product(*own)]
 
 
 @dataclass
@@ -118,13 +142,7 @@ def choose_coarsely(
 ) -> Chosen:
     """Return the best of a coarse grid, by few cells: where to begin."""
     errors = Errors(steps, factors, N_COARSE_CELLS, cell_size)
-    widths, ridges = (
-        [values[i] for i in places if i < len(values)] or list(values)
-        for values, places in zip((grid.widths, grid.ridges), COARSE, strict=True)
-    )
-    errors.look(
-        Trial(kernel, *own, grid.are_gammas, grid.offset) for own in product(widths, ridges)
-    )
+    errors.look(grid.of_kernel(kernel).coarse(kernel))
     return errors.best()
 
 
@@ -132,6 +150,7 @@ def choose(
     steps: Steps, factors: Float64, start: Trial, grid: TrialGrid, cell_size: int = LOOK_ROWS
 ) -> Chosen:
     """Return the best trial that is found from a start, by neighbors two places away, then one."""
+    grid = grid.of_kernel(start.kernel)
     errors = Errors(steps, factors, N_ERROR_CELLS, cell_size)
     errors.look([start])
     place, reach = start, 2

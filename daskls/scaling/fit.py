@@ -17,11 +17,19 @@ from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.run.sample import Sample
 from daskls.scaling.choose import TrialGrid
-from daskls.scaling.decide import Candidate, Decision, choose_for, decide_scale, settle
+from daskls.scaling.decide import (
+    Candidate,
+    Decision,
+    choose_for,
+    choose_kernel,
+    decide_scale,
+    settle,
+)
 from daskls.scaling.plan import check_regions
 from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_groups, plan_regions
 from daskls.scaling.spread import spreads
 from daskls.scaling.steps import Steps
+from daskls.scaling.trial import LOOK_ROWS
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
@@ -153,10 +161,13 @@ class _Search:
     def choose(self, steps: Steps, name: str, factors: Float64 | None) -> Candidate:
         """Return a scale with the best kernel, width and ridge for it."""
         own = self.spread if factors is None else factors * self.spread
+        # A group by chance is a cell: a smaller one would be less dense.
+        size = self._cell_size if self.scaling.by_chance else LOOK_ROWS
+        kernels = self.scaling.kernels
+        taken = choose_for(steps, name, own, kernels[0], self._grid, size)
+        taken = choose_kernel(steps, taken, kernels, self._grid, size)
         if self.scaling.by_chance:
-            # A group by chance is a cell: a smaller one would be less dense.
-            return choose_for(steps, name, own, self.scaling.kernels, self._grid, self._cell_size)
-        taken = choose_for(steps, name, own, self.scaling.kernels, self._grid)
+            return taken
         return settle(steps, taken, self._grid, self._cell_size)
 
 
