@@ -9,7 +9,7 @@ BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test test-all lint types nojit examples check docs docs-stores clean bench-track bench-startup bench-solver bench-covtype \
+.PHONY: help demo test test-all lint types nojit examples check docs docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
 	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy chaos bits mutations
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
 	@echo "make docs      build the site in build/html: warnings are errors, links are followed"
+	@echo "make release-check  build wheel and sdist, install each in a clean environment, oldest dependencies too, and use it"
 	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
@@ -72,6 +73,10 @@ docs: $(DOCS_READY)
 	rm -rf build/html build/doctrees docs/api/generated docs/gallery
 	OMP_NUM_THREADS=1 MPLBACKEND=agg $(DOCS)/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs build/html
 	$(DOCS)/bin/python docs/check_links.py build/html
+
+# Pip fetches what it needs; `make release-check PYTHON=python3.13` for another version.
+release-check:
+	$(PYTHON) tests/release.py
 
 check: test test-all lint types nojit examples
 

@@ -1,0 +1,79 @@
+"""Use an installed daskls as a person would, in an empty folder: `python tests/smoke.py FOLDER`.
+
+Nothing of the tree is imported: what runs is what was installed beside this interpreter.
+"""
+
+import pkgutil
+import subprocess
+import sys
+import sysconfig
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+import daskls
+from daskls.datasets import make_checkerboard
+from daskls.registry import METHODS, load_object
+
+COMMAND = Path(sysconfig.get_path("scripts"), "daskls")
+SMALL = {
+    "VoronoiSVC": {"cell_size": 200},
+    "RandomChunkSVC": {"chunk_size": 300},
+    "FalkSVC": {"n_neighbors": 100},
+    "LandmarkSVC": {"n_cells": 10, "C": 1.0},
+    "KNNSVC": {"n_neighbors": 30},
+}
+
+
+def check_place() -> None:
+    """Every module is there, and of this installation."""
+    home = Path(daskls.__file__).parent
+    assert home.is_relative_to(sysconfig.get_path("purelib")), home
+    assert (home / "py.typed").is_file()
+    assert version("daskls") == daskls.__version__
+    for module in pkgutil.walk_packages([str(home)], "daskls."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+
+
+def check_methods(folder: Path) -> None:
+    """Every method is fitted, saved and opened, and answers the same."""
+    X, y = make_checkerboard(900, random_state=0)
+    queries = X[:50]
+    for entry in METHODS:
+        params = {"random_state": 0, **SMALL.get(entry.class_name, {})}
+        model = load_object(entry.estimator)(**params).fit(X, y)
+        path = folder / f"{entry.class_name}.zarr"
+        model.save(path)
+        same = daskls.load(path).decision_function(queries)
+        assert np.array_equal(same, model.decision_function(queries)), entry.class_name
+        print(f"{entry.class_name}: {model.score(X, y):.3f}")
+
+
+def check_command(folder: Path) -> None:
+    """A CSV becomes a model, a score and labels on disk."""
+    X, y = make_checkerboard(2_000, random_state=0)
+    rows = [f"{a:.5f},{b:.5f},{'up' if k > 0 else 'down'}" for (a, b), k in zip(X, y, strict=True)]
+    (folder / "train.csv").write_text("\n".join(["a,b,kind", *rows, ""]))
+    for line in (
+        "convert train.csv train.zarr --label kind",
+        "fit train.zarr model.zarr --cell-size 500 --random-state 0 --workers 0",
+        "score model.zarr train.zarr --workers 0",
+        "predict model.zarr train.zarr labels.zarr --workers 0",
+        "info model.zarr",
+    ):
+        subprocess.run([COMMAND, *line.split()], cwd=folder, check=True)
+
+
+def main(folder: Path) -> None:
+    """Do it all."""
+    check_place()
+    check_methods(folder)
+    check_command(folder)
+    print(f"daskls {daskls.__version__} on Python {sys.version.split()[0]} works")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
