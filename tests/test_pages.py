@@ -19,7 +19,12 @@ PAGES = [
     .as_posix()
     .startswith(MADE)
 ]
-CODED = [page for page in PAGES if any(not block.excuse for block in read_blocks(page))]
+CODED = [
+    # Commands start clusters of their own, which takes long.
+    pytest.param(page, marks=[pytest.mark.slow] if "bash" in languages else [])
+    for page in PAGES
+    if (languages := {block.language for block in read_blocks(page) if not block.excuse})
+]
 # Of what keeps a block from running.
 EXCUSES = ("installs", "needs", "the whole suite")
 

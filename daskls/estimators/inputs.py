@@ -191,7 +191,8 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
             estimator=type(estimator).__name__,
             input_name="X",
         )
-    return rows
+        # scikit-learn before 1.9 leaves objects beside pandas' own kinds of numbers as they are.
+        return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
 
 
 def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
