@@ -29,6 +29,7 @@ LEVELS = {
     "run": 4,
     "scaling": 5,
     "methods": 6,
+    "live": 5,
     "estimators": 7,
     "datasets": 7,
     "plotting": 7,

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, NonConvergenceWarning, ParameterError
 from daskls.estimators.columns import check_names, feature_names, keep_names
-from daskls.estimators.console import progress_bars
 from daskls.estimators.inputs import (
     check_class_weight,
     check_input,
@@ -29,6 +28,7 @@ from daskls.estimators.inputs import (
 )
 from daskls.estimators.probability import has_probabilities, probability_of
 from daskls.estimators.store import choose_store, copy_model, embed_model, extract_model
+from daskls.estimators.view import fit_view
 from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
@@ -194,10 +194,10 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             own_store(store),
             open_rows(X, y, sample_weight, scratch) as rows,
             shared_with_workers(store, (X, y, sample_weight), self.client),
-            progress_bars(show=bool(self.verbose)) as on_progress,
+            fit_view(request.estimator, rows.X.shape, store, self.client, self.verbose) as view,
             dropping_damage(store),
         ):
-            result = run_fit(request, rows, store, self.client, on_progress)
+            result = run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)
         self._adopt(ModelHandle(str(store), result.fingerprint, keep))
         self.stage_s_ = result.stage_s
         self._warn_about_folds()

@@ -14,18 +14,9 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from daskls.run.progress import Progress
+from daskls.run.progress import STAGE_LABELS, Progress
 
 __all__ = ["progress_bars"]
-
-STAGE_LABELS = {
-    "sample": "sampling blocks",
-    "regroup": "regrouping blocks",
-    "train": "training cells",
-    "predict": "predicting blocks",
-    "convert": "converting rows",
-    "write": "writing rows",
-}
 
 
 @contextmanager

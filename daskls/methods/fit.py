@@ -8,7 +8,7 @@ from typing import Any
 from daskls.methods.calibrate import NestedFit, calibrate
 from daskls.run.begin import begin_fit
 from daskls.run.contract import FitRequest
-from daskls.run.progress import Progress, StageClock
+from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.rows import BlockRows
 from daskls.scaling.fit import resolve
 from daskls.scaling.spread import widest_and_narrowest
@@ -39,6 +39,7 @@ def run_fit(
     store: Path,
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_cut: OnCut | None = None,
 ) -> FitResult:
     """Do what the store does not hold yet, until the model is complete.
 
@@ -49,12 +50,13 @@ def run_fit(
     store : Path. The model's folder; made if it does not exist.
     client : distributed client, or None for the current scheduler
     on_progress : called from a thread as work advances
+    on_cut : called once it is decided how rows are cut, unless all is done
 
     Returns
     -------
     result : FitResult
     """
-    clock = StageClock(on_progress)
+    clock = StageClock(on_progress, on_cut)
     begun = begin_fit(request, rows, store, clock, client)
     units = widest_and_narrowest(begun.sample.X) if request.minds_units else None
     if not begun.root.is_complete:

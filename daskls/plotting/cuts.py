@@ -8,9 +8,9 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
 from daskls.methods.base import method_of
+from daskls.partition.polygons import cell_polygons, plane_tree, power_polygons
 from daskls.partition.tree import Tree, route_rows
 from daskls.partition.voronoi import VoronoiCells
-from daskls.plotting.polygons import cell_polygons, plane_tree, power_polygons
 from daskls.records import FeatureScale, Float64, Int32, Reals
 
 __all__ = ["Cut", "find_cut"]

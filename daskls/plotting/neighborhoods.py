@@ -16,6 +16,7 @@ from daskls.methods.neighborhoods.answer import find_owners
 from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.scores import model_scores
 from daskls.neighbors.search import find_nearest
+from daskls.partition.polygons import color_cells
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
     CELL_COLORS,
@@ -31,7 +32,6 @@ from daskls.plotting.plane import (
     pixel_grid,
     polar_grid,
 )
-from daskls.plotting.polygons import color_cells
 from daskls.records import Codes, Float64, Int64, Labels, Reals
 from daskls.store.centers import read_centers
 from daskls.store.layout import Root

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
+from daskls.partition.polygons import color_cells
 from daskls.plotting.cuts import find_cut
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
@@ -20,7 +21,6 @@ from daskls.plotting.plane import (
     pad_limits,
     pixel_grid,
 )
-from daskls.plotting.polygons import color_cells
 from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
 
 __all__ = ["PartitionDisplay"]

@@ -117,6 +117,7 @@ def regroup_all(
     rows, scan = begun.rows, begun.scan
     method = begun.request.method
     partition = _partition(begun)
+    clock.tell_cut(partition, begun.sample.X, begun.feature_names)
     exchange = _exchange(begun, partition)
     _check_disk(begun, partition.n_partitions + method.n_copies, exchange)
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):

@@ -128,6 +128,14 @@ class Beginning:
         return np.dtype(self.rows.X.dtype if self.scale is None else np.float32)
 
     @property
+    def feature_names(self) -> list[str]:
+        """The names of the features that leaves and cells see; their numbers where X has none."""
+        names = self.request.feature_names
+        n_features = self.rows.n_features
+        names = [f"feature {i}" for i in range(n_features)] if names is None else names
+        return names if self.scale is None else [names[i] for i in self.scale.columns]
+
+    @property
     def fingerprint(self) -> str:
         """The name of the fit among all fits."""
         return str(self.root.attributes["fingerprint"])

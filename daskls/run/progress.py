@@ -2,15 +2,41 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from daskls.errors import StoreError
+from daskls.records import Reals
 
-__all__ = ["Progress", "StageClock", "watch"]
+if TYPE_CHECKING:
+    from daskls.partition.base import Partition
+
+__all__ = ["STAGE_LABELS", "OnCut", "Progress", "StageClock", "watch"]
 
 PROGRESS_INTERVAL_S = 0.25
+# How many times the processor time of a look passes before the next.
+SPARED = 200
+# What a person reads of each stage, and in what it is counted.
+STAGE_LABELS = {
+    "sample": "sampling blocks",
+    "regions": "collecting blocks of some regions",
+    "scale": "choosing the scale of features",
+    "regroup": "regrouping blocks",
+    "gather": "gathering rows",
+    "select": "choosing parameters",
+    "cover": "covering rows",
+    "draw": "drawing rows",
+    "subsamples": "training subsamples",
+    "search": "training samples",
+    "train": "training cells",
+    "predict": "predicting blocks",
+    "convert": "converting rows",
+    "write": "writing rows",
+}
+# Called with the partition, the sampled rows that it was cut by, and the names of their features.
+OnCut = Callable[["Partition", Reals, Sequence[str]], None]
 
 
 @dataclass(frozen=True)
@@ -25,9 +51,17 @@ class Progress:
 class StageClock:
     """Seconds that each stage took, in ``seconds``; hands each stage on to `watch`."""
 
-    def __init__(self, on_progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, on_progress: Callable[[Progress], None] | None, on_cut: OnCut | None = None
+    ) -> None:
         self.seconds: dict[str, float] = {}
         self._on_progress = on_progress
+        self._on_cut = on_cut
+
+    def tell_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
+        """Tell who listens how rows are cut: for a picture of it."""
+        if self._on_cut is not None:
+            self._on_cut(partition, X, names)
 
     @contextmanager
     def stage(self, name: str, total: int, count: Callable[[], int] | None) -> Iterator[None]:
@@ -61,10 +95,14 @@ def watch(
     stopped = threading.Event()
 
     def poll() -> None:
-        while not stopped.wait(PROGRESS_INTERVAL_S):
+        wait = PROGRESS_INTERVAL_S
+        while not stopped.wait(wait):
+            began = time.thread_time()
             # Of a store that is gone nothing can be counted; the work itself says so.
             with suppress(OSError, StoreError):
                 report(Progress(stage, count() if count else None, total))
+            # Of many bundles each look takes its time.
+            wait = max(PROGRESS_INTERVAL_S, SPARED * (time.thread_time() - began))
 
     report(Progress(stage, count() if count else None, total))
     thread = threading.Thread(target=poll, name=f"daskls-{stage}", daemon=True)

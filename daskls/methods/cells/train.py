@@ -14,6 +14,7 @@ from daskls.records import Bundle, BundleReport, CellReport, Int32, LocalModel, 
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.regroup import load_partition
+from daskls.run.tell import tell_cells
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
@@ -57,9 +58,10 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
             tree, cells = cut_into_cells(partition, rows.X, leaf, job.cell_size, job.seed)
             branches.append(tree)
             models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
-    return write_bundle(
-        Path(job.root), bundle.first_leaf, bundle.last_leaf, models, tree_arrays(branches, BRANCHES)
-    )
+    first, last = bundle.first_leaf, bundle.last_leaf
+    written = write_bundle(Path(job.root), first, last, models, tree_arrays(branches, BRANCHES))
+    tell_cells(job.root, first, last, (model.report for model in models))
+    return written
 
 
 def _cells_of(

@@ -13,6 +13,7 @@ from daskls.records import BundleReport, CellReport, Float64, Int64, LocalModel,
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
 from daskls.run.gather import RowsHandle
+from daskls.run.tell import tell_cells
 from daskls.seeds import EVALUATED, NEIGHBORHOOD
 from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
 from daskls.store.exchange import Rows
@@ -77,7 +78,9 @@ def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
     with one_blas_thread():
         models = list(_fit_all(bundle, positions, reader, job))
     leaves = reader.leaf_of(positions)
-    return write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
+    written = write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
+    tell_cells(job.handle.path, bundle.first, bundle.last, (model.report for model in models))
+    return written
 
 
 def _fit_all(

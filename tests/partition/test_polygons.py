@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from daskls.partition.grow import grow_tree
+from daskls.partition.polygons import cell_polygons, color_cells, plane_tree, power_polygons
 from daskls.partition.tree import Tree, route_rows
-from daskls.plotting.polygons import cell_polygons, color_cells, plane_tree, power_polygons
 
 LIMITS = np.array([[-1.0, 2.0], [-0.5, 1.5]])
 

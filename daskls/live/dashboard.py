@@ -1,0 +1,137 @@
+"""The client's side of the page ``/daskls``: what it tells the scheduler, and when."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from daskls.live.record import FitRecord
+from daskls.run.tell import TOPIC, LeafCounts
+
+__all__ = ["PATH", "Dashboard", "page_link"]
+
+# A fit that is shorter is over before a person has opened the page.
+SHORTEST_S = 1.0
+# Seconds between two messages of the client.
+INTERVAL_S = 1.0
+# Seconds that the scheduler has for an answer.
+ANSWER_S = 10.0
+PATH = "/daskls"
+StageDone = tuple[int | None, int]
+
+
+class Dashboard:
+    """A front that puts a fit on the scheduler's page; workers tell of their cells themselves.
+
+    Parameters
+    ----------
+    fit : str. The store, by which workers name the fit.
+    client : distributed client
+    read : function that returns what the store holds: (first, last, counts) a bundle
+    say : called with a sentence that tells where the page is
+    """
+
+    draws, reads = True, False
+
+    def __init__(
+        self,
+        fit: str,
+        client: Any,
+        read: Callable[[], list[tuple[int, int, LeafCounts]]],
+        say: Callable[[str], None],
+    ) -> None:
+        self._fit, self._client, self._read, self._say = fit, client, read, say
+        self._began = time.monotonic()
+        self._sent = 0.0
+        self._is_announced = self._has_map = False
+        self._stages: dict[str, StageDone] = {}
+
+    def show(self, record: FitRecord) -> None:
+        """As of `Front`."""
+        now = time.monotonic()
+        if record.ended is not None:
+            if self._is_announced:
+                self._tell_stages(record)
+                self._retire(record.ended)
+        elif now - self._began >= SHORTEST_S and now - self._sent >= INTERVAL_S:
+            self._sent = now
+            if not self._is_announced or (record.map is not None and not self._has_map):
+                self._announce(record)
+            self._tell_stages(record)
+
+    def _announce(self, record: FitRecord) -> None:
+        """Put the fit on the board, with the picture if there is one."""
+        from daskls.live.plugin import announce
+
+        header, drawn = record.header, record.map
+        values = header.estimator, header.n_rows, header.n_features
+        path, why_not = self._run(
+            announce,
+            self._fit,
+            self._client.id,
+            values,
+            None if drawn is None else drawn.to_json(),
+            [] if drawn is None else self._read(),
+        )
+        if path is None:
+            raise LookupError(f"there is no page {PATH}, as {why_not}")
+        self._has_map = drawn is not None
+        if not self._is_announced:
+            self._is_announced = True
+            self._say(f"Live view: {page_link(self._client.dashboard_link, path)}")
+
+    def _tell_stages(self, record: FitRecord) -> None:
+        """Tell what has changed of the stages."""
+        now, new = time.time(), []
+        for stage in list(record.stages.values()):
+            counts = stage.done, stage.total
+            if self._stages.get(stage.name) != counts:
+                self._stages[stage.name] = counts
+                # Not the time itself: the scheduler's clock may be another.
+                new.append([self._fit, stage.name, *counts, stage.seconds(now)])
+        if new:
+            log = self._client.scheduler.log_event
+            message = {"stages": new}
+            self._client.sync(log, topic=TOPIC, msg=message, callback_timeout=ANSWER_S)
+
+    def _retire(self, how: str) -> None:
+        """Take the fit off the board."""
+        from daskls.live.plugin import retire
+
+        self._run(retire, self._fit, how, self._read())
+
+    def _run(self, task: Callable[..., Any], *args: Any) -> Any:
+        """Call a function on the scheduler.
+
+        Raises
+        ------
+        LookupError : where the scheduler has no daskls
+        """
+        try:
+            return self._client.run_on_scheduler(task, *args, callback_timeout=ANSWER_S)
+        except ModuleNotFoundError as error:
+            raise LookupError(
+                f"there is no page {PATH}, as the scheduler cannot import daskls ({error})"
+            ) from error
+
+
+def page_link(dashboard_link: str | None, path: str) -> str:
+    """Return the address of the page, given that of the dashboard's first one.
+
+    >>> page_link("http://127.0.0.1:8787/status", "/daskls")
+    'http://127.0.0.1:8787/daskls'
+
+    Dask does not know of its scheduler's own prefix; of a proxy's it does:
+
+    >>> page_link("http://127.0.0.1:8787/status", "/mine/daskls")
+    'http://127.0.0.1:8787/mine/daskls'
+    >>> page_link("https://hub.org/user/ann/proxy/8787/status", "/daskls")
+    'https://hub.org/user/ann/proxy/8787/daskls'
+    """
+    if not dashboard_link:
+        return path
+    link = urlsplit(dashboard_link)
+    before = link.path.rpartition("/")[0]
+    prefix = path.rpartition("/")[0]
+    place = path if not before.endswith(prefix) or not prefix else path.removeprefix(prefix)
+    return urlunsplit((link.scheme, link.netloc, before + place, "", ""))

@@ -1,0 +1,140 @@
+"""One fit, watched: a thread that looks into its store now and then and tells those who show it."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from daskls.errors import StoreError
+from daskls.live.map import draw_map
+from daskls.live.record import FitRecord
+from daskls.partition.base import Partition
+from daskls.records import Reals, SolverSpec
+from daskls.run.progress import Progress
+from daskls.run.tell import LeafCounts, count_leaves
+from daskls.store.models import BundleModels, finished_bundles
+
+log = logging.getLogger("daskls")
+
+__all__ = ["Front", "LiveFit", "read_bundles"]
+
+# Seconds between two looks; and how many times the processor time of a look passes before the next.
+LOOK_S = 0.5
+SPARED = 150
+
+
+class Front(Protocol):
+    """A place where a person sees a fit.
+
+    Attributes
+    ----------
+    draws : bool. Whether it shows the picture of the cuts.
+    reads : bool. Whether it needs what the store says of cells; else workers tell it.
+    """
+
+    draws: bool
+    reads: bool
+
+    def show(self, record: FitRecord) -> None:
+        """Show how far a fit is; called again and again from one thread, and once it has ended."""
+
+
+class LiveFit:
+    """A fit whose progress is shown while the context lasts.
+
+    What cannot be shown is no reason for a fit to fail: ``say`` says so once, and it goes on.
+
+    Parameters
+    ----------
+    record : FitRecord
+    store : Path. The model's folder.
+    fronts : list of Front
+    say : called with one sentence
+    """
+
+    def __init__(
+        self, record: FitRecord, store: Path, fronts: list[Front], say: Callable[[str], None]
+    ) -> None:
+        self.record, self._store, self._fronts, self._say = record, store, fronts, say
+        self._cut: tuple[Partition, Reals, Sequence[str]] | None = None
+        self._has_cells = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="daskls-live", daemon=True)
+
+    def on_progress(self, progress: Progress) -> None:
+        """Take down how far a stage is."""
+        self.record.advance(progress.stage, progress.done, progress.total, time.time())
+
+    def on_cut(self, partition: Partition, X: Reals, names: Sequence[str]) -> None:
+        """Take down how rows are cut: the picture is drawn by the thread."""
+        self._cut = partition, X, names
+        self._has_cells = True
+
+    def __enter__(self) -> "LiveFit":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self.record.end("finished" if kind is None else "stopped", time.time())
+        self._look()
+
+    def _watch(self) -> None:
+        """Look again and again; the more rarely the more a look takes."""
+        wait = LOOK_S
+        while not self._stopped.wait(wait):
+            began = time.thread_time()
+            self._look()
+            wait = max(LOOK_S, SPARED * (time.thread_time() - began))
+
+    def _look(self) -> None:
+        """Draw what is to be drawn, read what is to be read, show it."""
+        self._try(self._draw)
+        self._try(self._read)
+        for front in list(self._fronts):
+            if not self._try(lambda front=front: front.show(self.record)):  # type: ignore[misc]
+                self._fronts.remove(front)
+
+    def _try(self, step: Callable[[], None]) -> bool:
+        """Return whether a step succeeded; say why not."""
+        try:
+            step()
+        except Exception as error:
+            # Whatever it is: nobody's fit should end for its picture.
+            log.debug("the live view lost a part", exc_info=True)
+            self._say(f"Live view: {error or type(error).__name__}. The fit goes on without it.")
+            return False
+        return True
+
+    def _draw(self) -> None:
+        """Draw the picture of the cuts, once there are any."""
+        cut, self._cut = self._cut, None
+        if cut is not None and any(front.draws for front in self._fronts):
+            self.record.set_map(draw_map(*cut))
+
+    def _read(self) -> None:
+        """Read the tables of bundles that were finished since the last look."""
+        if self._has_cells and any(front.reads for front in self._fronts):
+            for bundle in read_bundles(self._store, self.record.knows):
+                self.record.add_bundle(*bundle)
+
+
+def read_bundles(
+    store: Path, known: Callable[[int, int], bool]
+) -> list[tuple[int, int, LeafCounts]]:
+    """Return first and last leaf, and what is counted, of each bundle on disk that is not known."""
+    found = []
+    for first, last in finished_bundles(store):
+        if known(first, last):
+            continue
+        try:
+            table = BundleModels(store, first, last, SolverSpec()).report()
+        except (OSError, StoreError):
+            # It may go while it is read; what is lost the work itself says.
+            log.debug("a bundle could not be read", exc_info=True)
+            continue
+        found.append((first, last, count_leaves(table)))
+    return found

@@ -1,0 +1,60 @@
+"""Plain lines of text, where nothing better can be shown."""
+
+import time
+from collections.abc import Callable
+
+from daskls.live.record import FitRecord, Stage, format_seconds
+
+__all__ = ["Lines", "format_line"]
+
+# Seconds between two lines of one stage.
+LINE_S = 10.0
+
+
+class Lines:
+    """A line when a stage begins, when it ends, and now and then in between.
+
+    Parameters
+    ----------
+    write : called with each line
+    """
+
+    draws, reads = False, True
+
+    def __init__(self, write: Callable[[str], None] = print) -> None:
+        self._write = write
+        self._shown: dict[str, tuple[float, bool]] = {}
+        self._is_titled = False
+
+    def show(self, record: FitRecord) -> None:
+        """As of `Front`."""
+        now = time.time()
+        if not self._is_titled:
+            self._is_titled = True
+            self._write(str(record.header))
+        for stage in list(record.stages.values()):
+            shown, was_ended = self._shown.get(stage.name, (-LINE_S, False))
+            is_ended = stage.ended is not None
+            if (is_ended and not was_ended) or (not is_ended and now - shown >= LINE_S):
+                self._shown[stage.name] = now, is_ended
+                self._write(format_line(record, stage, now))
+
+
+def format_line(record: FitRecord, stage: Stage, now: float) -> str:
+    """Return one line about a stage.
+
+    >>> from daskls.live.record import FitRecord, Header
+    >>> record = FitRecord(Header("VoronoiSVC", 1000, 2))
+    >>> record.advance("train", 0, 40, now=0.0)
+    >>> record.advance("train", 10, 40, now=5.0)
+    >>> format_line(record, record.stages["train"], now=5.0)
+    'training cells: 10 of 40, 5 s, 15 s left'
+    """
+    counted = "" if stage.done is None else f"{stage.done:,} of "
+    parts = [f"{counted}{stage.total:,}", format_seconds(stage.seconds(now))]
+    left = stage.left_s(now)
+    if left:
+        parts.append(f"{format_seconds(left)} left")
+    if stage.name == "train" and record.error is not None:
+        parts.append(f"mean validation error so far {record.error:.2%}")
+    return f"{stage.label}: {', '.join(parts)}"

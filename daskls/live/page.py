@@ -1,0 +1,223 @@
+"""The page ``/daskls`` of the Dask dashboard; it runs on the scheduler and needs bokeh."""
+
+import time
+from html import escape
+from typing import Any
+from weakref import WeakSet
+
+from bokeh.layouts import column, row
+from bokeh.models import ColorBar, ColumnDataSource, Div, HoverTool, LinearColorMapper, Range1d
+from bokeh.palettes import Viridis256
+from bokeh.plotting import figure
+from bokeh.server.tornado import BokehTornado
+from distributed.dashboard.core import BokehApplication
+from distributed.dashboard.scheduler import template_variables
+from tornado.ioloop import IOLoop
+
+from daskls.live.dashboard import PATH
+from daskls.live.plugin import board_of
+from daskls.live.record import FitRecord, Map, format_seconds
+
+__all__ = ["add_page", "live_doc"]
+
+UPDATE_MS = 1000
+WAITING, TRAINED, LINE = "#ffffff", "#9db7cf", "#8a8f98"
+
+_served: "WeakSet[Any]" = WeakSet()
+
+
+def add_page(scheduler: Any) -> str | None:
+    """Serve the page beside a scheduler's dashboard, if it is not served yet.
+
+    Returns
+    -------
+    path : str, or None where the scheduler has no dashboard
+    """
+    application = scheduler.http_application
+    dashboard = next((a for a in application.applications if isinstance(a, BokehTornado)), None)
+    if dashboard is None:
+        return None
+    prefix = str(dashboard.prefix)
+    if scheduler not in _served:
+        page = BokehApplication(
+            {PATH: live_doc},
+            scheduler,
+            prefix=prefix,
+            template_variables=template_variables(scheduler),
+        )
+        application.add_application(page)
+        page.initialize(IOLoop.current())
+        page.start()
+        _served.add(scheduler)
+    return f"{prefix.rstrip('/')}{PATH}"
+
+
+def live_doc(scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
+    """Fill a document for one who opens the page."""
+    from distributed.dashboard.components.scheduler import BOKEH_THEME, env
+
+    doc.title = "daskls"
+    root = column(sizing_mode="stretch_width")
+    view = PageView(scheduler, root)
+    view.update()
+    doc.add_root(root)
+    doc.template = env.get_template("simple.html")
+    doc.template_variables.update(extra)
+    doc.theme = BOKEH_THEME
+    doc.add_periodic_callback(view.update, UPDATE_MS)
+
+
+class PageView:
+    """The fits on the board, as one document shows them."""
+
+    def __init__(self, scheduler: Any, root: Any) -> None:
+        self.scheduler, self.root = scheduler, root
+        self._shown: list[FitView] | None = None
+
+    def update(self) -> None:
+        """Bring the document up to date."""
+        records = board_of(self.scheduler).records
+        shown = [] if self._shown is None else [view.record for view in self._shown]
+        if self._shown is None or shown != records:
+            known = {} if self._shown is None else {id(v.record): v for v in self._shown}
+            self._shown = [known.get(id(record)) or FitView(record) for record in records]
+            self.root.children = [view.root for view in self._shown] or [_nothing()]
+        for view in self._shown:
+            view.update(self.scheduler)
+
+
+def _nothing() -> Any:
+    """Return what the page says where no fit has run yet."""
+    return Div(text="<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p>")
+
+
+class FitView:
+    """One fit: its stages, and the picture of its cuts."""
+
+    def __init__(self, record: FitRecord) -> None:
+        self.record = record
+        self._numbers = Div(width=470)
+        self._note = Div(width=560, styles={"color": "#555", "font-size": "11px"})
+        self._source = ColumnDataSource({name: [] for name in ("xs", "ys", "fill", "told")})
+        self._mapper = LinearColorMapper(palette=Viridis256, low=0.0, high=1.0)
+        self._picture: Any = None
+        self._version = -1
+        self.root = row(self._numbers)
+
+    def update(self, scheduler: Any) -> None:
+        """Bring it up to date; nothing is sent where nothing changed."""
+        record = self.record
+        if record.ended is not None and self._version == record.version:
+            return
+        if record.map is not None and self._picture is None:
+            self._picture = self._draw(record.map)
+            self._note.text = escape(record.map.note)
+            self.root.children = [self._numbers, column(self._picture, self._note)]
+        numbers = record.snapshot(time.time())
+        self._numbers.text = numbers_html(numbers, count_tasks(scheduler))
+        if record.version != self._version and record.map is not None:
+            self._color(numbers)
+        self._version = record.version
+
+    def _draw(self, drawn: Map) -> Any:
+        """Return the picture; the regions' shapes are sent once."""
+        (left, right), (low, high) = drawn.limits
+        xs = [[left + x / 1000 * (right - left) for x, _ in p] for p in drawn.polygons]
+        ys = [[low + y / 1000 * (high - low) for _, y in p] for p in drawn.polygons]
+        none = [""] * len(xs)
+        self._source.data = {"xs": xs, "ys": ys, "fill": [WAITING] * len(xs), "told": none}
+        picture = figure(
+            width=560,
+            height=480,
+            x_range=Range1d(left, right),
+            y_range=Range1d(low, high),
+            x_axis_label=drawn.names[0],
+            y_axis_label=drawn.names[1],
+            tools="pan,wheel_zoom,reset",
+            toolbar_location="above",
+        )
+        picture.xaxis.visible = picture.yaxis.visible = any(drawn.names)
+        picture.grid.visible = False
+        picture.patches(
+            "xs",
+            "ys",
+            source=self._source,
+            fill_color="fill",
+            line_color=LINE,
+            line_width=0.3 if len(xs) > 800 else 0.7,
+        )
+        picture.add_tools(HoverTool(tooltips=[("", "@told")]))
+        title = "validation error, %; white: not trained yet"
+        picture.add_layout(ColorBar(color_mapper=self._mapper, title=title, width=14), "right")
+        return picture
+
+    def _color(self, numbers: dict[str, Any]) -> None:
+        """Color the regions by what is known of them."""
+        cells, errors = numbers["region_cells"], numbers["region_errors"]
+        most = max((error for error in errors if error is not None), default=0.0) or 1e-9
+        self._mapper.high = 100 * most
+        places = slice(len(cells))
+        fill = [_fill(n, error, most) for n, error in zip(cells, errors, strict=True)]
+        told = [_told(n, error) for n, error in zip(cells, errors, strict=True)]
+        self._source.patch({"fill": [(places, fill)], "told": [(places, told)]})
+
+
+def _fill(n_cells: int, error: float | None, most: float) -> str:
+    """Return a region's color."""
+    if error is None:
+        return TRAINED if n_cells else WAITING
+    return str(Viridis256[min(int(error / most * 255), 255)])
+
+
+def _told(n_cells: int, error: float | None) -> str:
+    """Return what a region says under the mouse."""
+    if not n_cells:
+        return "not trained yet"
+    measured = "" if error is None else f", validation error {error:.2%}"
+    return f"{n_cells} cell(s) trained{measured}"
+
+
+def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
+    """Return names of tasks with how many are done of how many, in the order they first ran in."""
+    counted = []
+    # A dictionary keeps the order in which prefixes came: that of a fit's stages.
+    for name, prefix in scheduler.task_prefixes.items():
+        states = prefix.state_counts
+        known = sum(states[s] for s in ("memory", "released", "processing", "queued", "waiting"))
+        if known:
+            counted.append((str(name), states["memory"] + states["released"], known))
+    return counted
+
+
+def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> str:
+    """Return stages, error and time left as HTML."""
+    parts = [f"<h3 style='margin:4px 0'>{escape(numbers['title'])}</h3><table>"]
+    parts += [_stage_html(stage) for stage in numbers["stages"]]
+    parts.append("</table>")
+    if numbers["ended"]:
+        parts.append(f"<p>The fit has {escape(numbers['ended'])}.</p>")
+    elif numbers["left_s"] is not None:
+        left = format_seconds(numbers["left_s"])
+        parts.append(f"<p>Time left in this stage: <b>{left}</b></p>")
+    if numbers["error"] is not None:
+        parts.append(f"<p>Mean validation error so far: <b>{numbers['error']:.2%}</b></p>")
+    if tasks and not numbers["ended"]:
+        told = ", ".join(f"{escape(name)} {done}/{total}" for name, done, total in tasks)
+        parts.append(f"<p style='color:#555;font-size:11px'>Tasks, in their order: {told}</p>")
+    return "".join(parts)
+
+
+def _stage_html(stage: dict[str, Any]) -> str:
+    """Return one stage as a row of a table."""
+    total, done = stage["total"], stage["done"]
+    share = 0.0 if done is None or not total else done / total
+    counted = f"{total:,}" if done is None else f"{done:,} of {total:,}"
+    bar = (
+        "<div style='width:120px;height:9px;background:#e3e3e3'>"
+        f"<div style='width:{share:.1%};height:9px;background:#31688e'></div></div>"
+    )
+    cells = (escape(stage["label"]), bar, counted, format_seconds(stage["seconds"]))
+    inner = "".join(
+        f"<td style='padding:1px 10px 1px 0;white-space:nowrap'>{c}</td>" for c in cells
+    )
+    return f"<tr>{inner}</tr>"

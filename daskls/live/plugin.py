@@ -1,0 +1,152 @@
+"""The scheduler's side of the page: a plugin that listens to what workers and clients tell.
+
+Functions here run on the scheduler, on its loop, one after the other.
+"""
+
+import time
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from daskls.live.record import FitRecord, Header, Map
+from daskls.run.tell import TOPIC, LeafCounts
+
+__all__ = ["NAME", "Board", "LivePlugin", "announce", "board_of", "retire"]
+
+NAME = "daskls"
+
+
+class Board:
+    """The fits that a scheduler's page shows.
+
+    Attributes
+    ----------
+    fits : dict. Of the store of each running fit: its record and its client.
+    last : FitRecord, or None. What ended last: a person may look after the end.
+    """
+
+    def __init__(self) -> None:
+        self.fits: dict[str, tuple[FitRecord, str]] = {}
+        self.last: FitRecord | None = None
+
+    @property
+    def records(self) -> list[FitRecord]:
+        """What is to be shown: the running fits, or the last one."""
+        running = [record for record, _ in self.fits.values()]
+        return running or ([] if self.last is None else [self.last])
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Take down what a worker or a client told."""
+        for root, first, last, counts in message.get("bundles", ()):
+            if root in self.fits:
+                self.fits[root][0].add_bundle(first, last, counts)
+        for root, name, done, total, seconds in message.get("stages", ()):
+            if root in self.fits:
+                self.fits[root][0].advance(name, done, total, time.time(), seconds)
+
+    def end(self, fit: str, how: str) -> None:
+        """Take a fit off the board."""
+        if fit in self.fits:
+            self.last, _ = self.fits.pop(fit)
+            self.last.end(how, time.time())
+
+
+_boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
+
+
+def board_of(scheduler: Any) -> Board:
+    """Return a scheduler's board."""
+    return _boards.setdefault(scheduler, Board())
+
+
+class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
+    """Hands what is told to the board, while some fit is on it."""
+
+    name = NAME
+
+    def __init__(self, scheduler: Any) -> None:
+        self.scheduler, self.board = scheduler, board_of(scheduler)
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        """As of `SchedulerPlugin`: called with every message of every topic."""
+        if topic == TOPIC and isinstance(msg, dict):
+            self.board.take(msg)
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        """As of `SchedulerPlugin`: a client that is gone ends its fits."""
+        for fit in [fit for fit, (_, own) in self.board.fits.items() if own == client]:
+            self.board.end(fit, "stopped")
+        drop_if_idle(scheduler)
+
+
+def announce(
+    fit: str,
+    client: str,
+    header: tuple[str, int, int],
+    drawn: dict[str, Any] | None,
+    bundles: list[tuple[int, int, LeafCounts]],
+    dask_scheduler: Any = None,
+) -> tuple[str | None, str]:
+    """Put a fit on the board, or add to what it says of one.
+
+    Parameters
+    ----------
+    fit : str. Its store.
+    client : str. The id of the client that fits.
+    header : the values of `Header`
+    drawn : dict. What `Map.to_json` gave; None while there is no picture.
+    bundles : list of (first, last, counts). What the store held before this fit.
+
+    Returns
+    -------
+    path : str, or None. Of the page.
+    why_not : str. What it would need.
+    """
+    try:
+        # Here, as it needs bokeh.
+        from daskls.live.page import add_page
+    except ImportError as error:
+        return None, f"the scheduler lacks bokeh ({error})"
+    path = add_page(dask_scheduler)
+    if path is None:
+        return None, "the scheduler has no dashboard"
+    dask_scheduler.add_plugin(LivePlugin(dask_scheduler), idempotent=True, name=NAME)
+    fits = board_of(dask_scheduler).fits
+    if fit not in fits:
+        fits[fit] = FitRecord(Header(*header)), client
+    record, _ = fits[fit]
+    if drawn is not None:
+        record.set_map(Map(**drawn))
+    for bundle in bundles:
+        record.add_bundle(*bundle)
+    return path, ""
+
+
+def retire(
+    fit: str,
+    how: str,
+    bundles: list[tuple[int, int, LeafCounts]],
+    dask_scheduler: Any = None,
+) -> None:
+    """Take a fit off the board; the last one takes the plugin with it.
+
+    Parameters
+    ----------
+    fit : str
+    how : "finished" or "stopped"
+    bundles : list of (first, last, counts). All that the store holds: what a worker that was lost
+        did not come to tell is shown, too.
+    """
+    board = board_of(dask_scheduler)
+    if fit in board.fits:
+        for bundle in bundles:
+            board.fits[fit][0].add_bundle(*bundle)
+    board.end(fit, how)
+    drop_if_idle(dask_scheduler)
+
+
+def drop_if_idle(scheduler: Any) -> None:
+    """Remove the plugin where no fit is on the board."""
+    if not board_of(scheduler).fits and NAME in scheduler.plugins:
+        scheduler.remove_plugin(NAME)

@@ -1,0 +1,256 @@
+"""A fit's progress so far: what every front shows, wherever the numbers come from."""
+
+import threading
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskls.records import Float64, Int64
+from daskls.run.progress import STAGE_LABELS
+from daskls.run.tell import LeafCounts
+
+__all__ = ["FitRecord", "Header", "Map", "Stage", "format_seconds"]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The name of a fit, for people.
+
+    Attributes
+    ----------
+    estimator : str
+    n_rows, n_features : int
+    """
+
+    estimator: str
+    n_rows: int
+    n_features: int
+
+    def __str__(self) -> str:
+        return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """A picture of how rows are cut: regions of the plane, each of one leaf or a few.
+
+    Attributes
+    ----------
+    polygons : list of lists of [x, y], one a region, in units of 1/1000 of the picture's sides
+    region_of : list of int, one a leaf: its region; -1 where it is not drawn
+    limits : ((left, right), (bottom, top)). What the sides of the picture stand for.
+    names : the axes' labels
+    note : str. What is drawn.
+    """
+
+    polygons: list[list[list[int]]]
+    region_of: list[int]
+    limits: tuple[tuple[float, float], tuple[float, float]]
+    names: tuple[str, str]
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the picture as values that travel; `Map` takes them back as keywords."""
+        return asdict(self)
+
+
+@dataclass
+class Stage:
+    """One stage: how much of it is done, since when; ``done`` is None while it is unknown."""
+
+    name: str
+    total: int
+    began: float
+    done: int | None = None
+    first_done: int | None = None
+    ended: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The stage in words."""
+        return STAGE_LABELS.get(self.name, self.name)
+
+    def seconds(self, now: float) -> float:
+        """Return how long it took, or has taken until now."""
+        return (now if self.ended is None else self.ended) - self.began
+
+    def left_s(self, now: float) -> float | None:
+        """Return the seconds that it will take yet, at the pace so far; None if nobody knows."""
+        if self.ended is not None:
+            return 0.0
+        if self.done is None or self.first_done is None or self.done <= self.first_done:
+            return None
+        # What an earlier fit had done tells nothing of this one's pace.
+        pace = (now - self.began) / (self.done - self.first_done)
+        return pace * (self.total - self.done)
+
+
+@dataclass(eq=False)
+class FitRecord:
+    """Stages, cells and errors of one fit; threads may write and read it.
+
+    Attributes
+    ----------
+    header : Header
+    stages : dict name -> Stage, in their order
+    map : Map, or None until rows are cut
+    version : int. Counts the changes.
+    ended : str, or None. How the fit ended.
+    """
+
+    header: Header
+    stages: dict[str, Stage] = field(default_factory=dict)
+    map: Map | None = None
+    version: int = 0
+    ended: str | None = None
+    _bundles: set[tuple[int, int]] = field(default_factory=set)
+    _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
+    _lock: Any = field(default_factory=threading.RLock)
+
+    def advance(
+        self, name: str, done: int | None, total: int, now: float, seconds: float | None = None
+    ) -> None:
+        """Take down how far a stage is; it ends when all is done, or with the next one.
+
+        Parameters
+        ----------
+        name : str
+        done : int, or None
+        total : int
+        now : float. The time, in seconds.
+        seconds : float, or None. For how long the stage has run, where it is not seen from its
+            beginning.
+        """
+        with self._lock:
+            stage = self.stages.get(name)
+            if stage is not None and stage.ended is not None and done == total == stage.total:
+                return
+            if stage is None or stage.ended is not None:
+                # A stage may come again, as one a round.
+                self._end_stages(now)
+                stage = self.stages[name] = Stage(name, total, now, first_done=done)
+                self.version += 1
+            if seconds is not None:
+                stage.began = now - seconds
+            if (stage.done, stage.total) == (done, total):
+                return
+            stage.done, stage.total = done, total
+            stage.ended = now if done == total else None
+            self.version += 1
+
+    def _end_stages(self, now: float) -> None:
+        """End the stages that run."""
+        for stage in self.stages.values():
+            stage.ended = now if stage.ended is None else stage.ended
+
+    def set_map(self, drawn: Map) -> None:
+        """Take the picture of the cuts."""
+        with self._lock:
+            self.map = drawn
+            self.version += 1
+
+    def add_bundle(self, first: int, last: int, counts: LeafCounts) -> None:
+        """Add what a bundle's cells found; a bundle that is told twice counts once."""
+        with self._lock:
+            if (first, last) in self._bundles:
+                return
+            self._bundles.add((first, last))
+            leaves = np.array(counts[0], np.int64)
+            missing = int(leaves.max(initial=-1)) + 1 - self._counts.shape[1]
+            if missing > 0:
+                self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
+            self._counts[:, leaves] += np.array(counts[1:], np.float64)
+            self.version += 1
+
+    def knows(self, first: int, last: int) -> bool:
+        """Whether a bundle was added."""
+        return (first, last) in self._bundles
+
+    def end(self, how: str, now: float) -> None:
+        """Take down how the fit ended."""
+        with self._lock:
+            self._end_stages(now)
+            self.ended = how
+            self.version += 1
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells that are trained, as far as it was told."""
+        return int(self._counts[0].sum())
+
+    @property
+    def error(self) -> float | None:
+        """The mean validation error of the rows trained on so far; None where none is measured."""
+        counts = self._counts.sum(axis=1)
+        return _share(counts) if counts[2] else None
+
+    def regions(self) -> tuple[list[int], list[float | None]]:
+        """Return, region by region of the map, the cells trained in it and their error."""
+        with self._lock:
+            assert self.map is not None
+            region_of = np.array(self.map.region_of, np.int64)[: self._counts.shape[1]]
+            counts, n_regions = self._counts[:, : len(region_of)], len(self.map.polygons)
+        totals = _sum_by(region_of, counts, n_regions)
+        is_measured = bool(totals[2].sum())
+        errors = [_share(own) if is_measured else None for own in totals.T]
+        return totals[0].astype(int).tolist(), errors
+
+    def snapshot(self, now: float) -> dict[str, Any]:
+        """Return all but the map, as JSON values."""
+        with self._lock:
+            stages = list(self.stages.values())
+            running = [stage for stage in stages if stage.ended is None]
+            cells, errors = self.regions() if self.map is not None else ([], [])
+            return {
+                "title": str(self.header),
+                "ended": self.ended,
+                "stages": [_stage_json(stage, now) for stage in stages],
+                "left_s": running[-1].left_s(now) if running and self.ended is None else None,
+                "n_cells": self.n_cells,
+                "error": self.error,
+                "region_cells": cells,
+                "region_errors": errors,
+            }
+
+
+def _stage_json(stage: Stage, now: float) -> dict[str, Any]:
+    """Return a stage as JSON values."""
+    return {
+        "label": stage.label,
+        "done": stage.done,
+        "total": stage.total,
+        "seconds": stage.seconds(now),
+        "ended": stage.ended is not None,
+    }
+
+
+def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
+    """Return the sums of the leaves' counts, (5, n_regions)."""
+    drawn = region_of >= 0
+    own = region_of[drawn]
+    return np.stack([np.bincount(own, row[drawn], n_regions) for row in counts])
+
+
+def _share(counts: Float64) -> float | None:
+    """Return the share of wrong rows; None where the error of no row is known.
+
+    Rows of a cell of one class are right.
+    """
+    _, _, measured, pure, wrong = counts.tolist()
+    known = measured + pure
+    return float(wrong / known) if known else None
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a time as a person says it.
+
+    >>> format_seconds(4.2), format_seconds(75), format_seconds(3700)
+    ('4 s', '1 min 15 s', '1 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,47 @@
+"""The live view in a notebook: a widget that draws what its kernel tells it."""
+
+import time
+from pathlib import Path
+
+import anywidget
+import traitlets
+
+from daskls.live.record import FitRecord
+
+__all__ = ["FitView", "Widget"]
+
+
+class FitView(anywidget.AnyWidget):  # type: ignore[misc]
+    """What the browser draws: the numbers of a fit, and the picture of its cuts.
+
+    Attributes
+    ----------
+    numbers : dict. `FitRecord.snapshot`.
+    map : dict. `Map.to_json`; empty until rows are cut. Sent once.
+    """
+
+    _esm = Path(__file__).with_name("view.js")
+    _css = Path(__file__).with_name("view.css")
+    numbers = traitlets.Dict().tag(sync=True)
+    map = traitlets.Dict().tag(sync=True)
+
+
+class Widget:
+    """A front that shows a `FitView` below the cell that runs."""
+
+    draws, reads = True, True
+
+    def __init__(self) -> None:
+        self.view = FitView()
+
+    def display(self) -> None:
+        """Show the widget; to be called where the fit was, for that is the cell it belongs to."""
+        from IPython.display import display
+
+        display(self.view)
+
+    def show(self, record: FitRecord) -> None:
+        """As of `Front`."""
+        if record.map is not None and not self.view.map:
+            self.view.map = record.map.to_json()
+        self.view.numbers = record.snapshot(time.time())
