@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def small_svc(**params):
     return VoronoiSVC(
         **{"cell_size": 100, "C": 10.0, "gamma": 20.0, "cv": 2, "random_state": 0, **params}
     )
+
+
+def slowly(block):
+    """Return a block after half a second."""
+    time.sleep(0.5)
+    return block
 
 
 # A cluster gives up a worker that is away for 15 s; on a busy machine a killed one starts again

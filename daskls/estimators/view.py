@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import dask
 from rich.console import Console
@@ -54,10 +54,9 @@ def fit_view(
     client : distributed client, or None for the current scheduler
     verbose : int. Above 0, progress is shown here; on the dashboard it is shown anyway.
     """
-    client = _client_with_page(client)
     is_notebook = verbose > 0 and Console().is_jupyter
-    if verbose > 0 and client is None and "distributed" not in sys.modules:
-        _say_once(ON_THREADS, verbose)
+    tell = _Teller(verbose > 0, sys.stdout if is_notebook else sys.stderr)
+    client = _client_with_page(client, tell)
     with progress_bars(show=verbose > 0 and not is_notebook) as bars:
         if client is None and not is_notebook:
             yield View(bars)
@@ -67,10 +66,11 @@ def fit_view(
         from daskls.live.record import FitRecord, Header
 
         record = FitRecord(Header(estimator, *shape))
-        fronts = [_notebook_front(verbose)] if is_notebook else []
+        fronts = [_notebook_front(tell)] if is_notebook else []
         if client is not None:
-            fronts.append(_page_front(store, client, verbose))
-        with LiveFit(record, store, fronts, lambda text: _say_once(text, verbose)) as live:
+            # A notebook's front has the link in it: what a thread prints may not reach its cell.
+            fronts.append(_page_front(store, client, log.info if is_notebook else tell.say))
+        with LiveFit(record, store, fronts, tell.say_once) as live:
 
             def on_progress(progress: Progress) -> None:
                 live.on_progress(progress)
@@ -80,50 +80,66 @@ def fit_view(
             yield View(on_progress, live.on_cut)
 
 
-def _client_with_page(client: Any) -> Any:
+class _Teller:
+    """Tells a person who wants to be told, else the log.
+
+    Parameters
+    ----------
+    is_loud : bool
+    file : where to print. What comes by stderr is red in notebooks.
+    """
+
+    def __init__(self, is_loud: bool, file: TextIO) -> None:
+        self._is_loud, self._file = is_loud, file
+
+    def say(self, text: str) -> None:
+        """Tell."""
+        if self._is_loud:
+            print(text, file=self._file)
+        else:
+            log.info(text)
+
+    def say_once(self, text: str) -> None:
+        """Tell what was not told yet in this process."""
+        if text not in _said:
+            _said.add(text)
+            self.say(text)
+
+
+def _client_with_page(client: Any, tell: _Teller) -> Any:
     """Return the client whose scheduler may show the fit, or None."""
     if not dask.config.get(SETTING, True) or in_task():
         # A fit that is a task is one of many.
         return None
     client = current_client(client)
+    if client is None and dask.config.get("scheduler", None) is None:
+        # Whoever chose threads knows.
+        tell.say_once(ON_THREADS)
     return None if client is None or client.asynchronous else client
 
 
-def _notebook_front(verbose: int) -> Any:
+def _notebook_front(tell: _Teller) -> Any:
     """Return a widget below the cell that runs, or lines where there is none to be had."""
     try:
         from daskls.live.widget import Widget
     except ImportError:
         from daskls.live.lines import Lines
 
-        _say_once(NO_WIDGET, verbose)
+        tell.say_once(NO_WIDGET)
         return Lines()
     widget = Widget()
     widget.display()
     return widget
 
 
-def _page_front(store: Path, client: Any, verbose: int) -> Any:
+def _page_front(store: Path, client: Any, say: Callable[[str], None]) -> Any:
     """Return what tells the scheduler."""
     from daskls.live.dashboard import Dashboard
     from daskls.live.fit import read_bundles
 
-    def read() -> Any:
-        return read_bundles(store, lambda first, last: False)
-
-    return Dashboard(str(store), client, read, lambda text: _say(text, verbose))
+    return Dashboard(str(store), client, lambda: read_bundles(store, _none_known), say)
 
 
-def _say(text: str, verbose: int) -> None:
-    """Tell a person who wants to be told; else the log."""
-    if verbose > 0:
-        print(text, file=sys.stderr)
-    else:
-        log.info(text)
-
-
-def _say_once(text: str, verbose: int) -> None:
-    """Tell what was not told yet in this process."""
-    if text not in _said:
-        _said.add(text)
-        _say(text, verbose)
+def _none_known(first: int, last: int) -> bool:
+    """Whether a bundle need not be read."""
+    return False

@@ -5,18 +5,16 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from daskls.live.board import PATH
 from daskls.live.record import FitRecord
-from daskls.run.tell import TOPIC, LeafCounts
+from daskls.run.tell import TELL_S, TOPIC, LeafCounts
 
-__all__ = ["PATH", "Dashboard", "page_link"]
+__all__ = ["Dashboard", "page_link"]
 
 # A fit that is shorter is over before a person has opened the page.
 SHORTEST_S = 1.0
-# Seconds between two messages of the client.
-INTERVAL_S = 1.0
 # Seconds that the scheduler has for an answer.
 ANSWER_S = 10.0
-PATH = "/daskls"
 StageDone = tuple[int | None, int]
 
 
@@ -28,7 +26,7 @@ class Dashboard:
     fit : str. The store, by which workers name the fit.
     client : distributed client
     read : function that returns what the store holds: (first, last, counts) a bundle
-    say : called with a sentence that tells where the page is
+    say : called with what tells where the page is
     """
 
     draws, reads = True, False
@@ -53,7 +51,7 @@ class Dashboard:
             if self._is_announced:
                 self._tell_stages(record)
                 self._retire(record.ended)
-        elif now - self._began >= SHORTEST_S and now - self._sent >= INTERVAL_S:
+        elif now - self._began >= SHORTEST_S and now - self._sent >= TELL_S:
             self._sent = now
             if not self._is_announced or (record.map is not None and not self._has_map):
                 self._announce(record)
@@ -78,7 +76,8 @@ class Dashboard:
         self._has_map = drawn is not None
         if not self._is_announced:
             self._is_announced = True
-            self._say(f"Live view: {page_link(self._client.dashboard_link, path)}")
+            record.link = page_link(self._client.dashboard_link, path)
+            self._say(f"Live view: {record.link}")
 
     def _tell_stages(self, record: FitRecord) -> None:
         """Tell what has changed of the stages."""
@@ -105,13 +104,13 @@ class Dashboard:
 
         Raises
         ------
-        LookupError : where the scheduler has no daskls
+        LookupError : where the scheduler has no daskls, or one without a live view
         """
         try:
             return self._client.run_on_scheduler(task, *args, callback_timeout=ANSWER_S)
         except ModuleNotFoundError as error:
             raise LookupError(
-                f"there is no page {PATH}, as the scheduler cannot import daskls ({error})"
+                f"there is no page {PATH}, as the scheduler cannot import daskls.live ({error})"
             ) from error
 
 

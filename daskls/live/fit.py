@@ -12,7 +12,7 @@ from daskls.live.map import draw_map
 from daskls.live.record import FitRecord
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
-from daskls.run.progress import Progress
+from daskls.run.progress import SPARED, Progress
 from daskls.run.tell import LeafCounts, count_leaves
 from daskls.store.models import BundleModels, finished_bundles
 
@@ -20,9 +20,8 @@ log = logging.getLogger("daskls")
 
 __all__ = ["Front", "LiveFit", "read_bundles"]
 
-# Seconds between two looks; and how many times the processor time of a look passes before the next.
+# Seconds between two looks.
 LOOK_S = 0.5
-SPARED = 150
 
 
 class Front(Protocol):

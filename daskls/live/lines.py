@@ -24,7 +24,7 @@ class Lines:
     def __init__(self, write: Callable[[str], None] = print) -> None:
         self._write = write
         self._shown: dict[str, tuple[float, bool]] = {}
-        self._is_titled = False
+        self._is_titled = self._is_linked = False
 
     def show(self, record: FitRecord) -> None:
         """As of `Front`."""
@@ -32,6 +32,9 @@ class Lines:
         if not self._is_titled:
             self._is_titled = True
             self._write(str(record.header))
+        if record.link is not None and not self._is_linked:
+            self._is_linked = True
+            self._write(f"On the dashboard: {record.link}")
         for stage in list(record.stages.values()):
             shown, was_ended = self._shown.get(stage.name, (-LINE_S, False))
             is_ended = stage.ended is not None

@@ -17,10 +17,10 @@ from daskls.partition.polygons import cell_polygons
 from daskls.partition.tree import Tree
 from daskls.records import Float64, Int64, Reals
 
-__all__ = ["MAX_REGIONS", "draw_map"]
+__all__ = ["MAX_DRAWN", "draw_map"]
 
 # Leaves beyond these share regions with their neighbors.
-MAX_REGIONS = 2000
+MAX_DRAWN = 2000
 # Rows that the components are found from, and the most features that they are found of.
 MAX_ROWS, MAX_FEATURES = 4096, 1024
 # Shares of the sample that lie outside of the picture on each side.
@@ -49,7 +49,7 @@ def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
 
 def _squares(n_leaves: int) -> Map:
     """Return squares, row by row from the top, of leaves without a place in space."""
-    n_regions = min(n_leaves, MAX_REGIONS)
+    n_regions = min(n_leaves, MAX_DRAWN)
     side = int(np.ceil(np.sqrt(n_regions)))
     edges = np.linspace(0, SIDE, side + 1).round().astype(int).tolist()
     polygons = []
@@ -70,7 +70,7 @@ def _shared(n_leaves: int, n_regions: int) -> Int64:
 
 def _cuts(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
     """Return the half-planes of the first tree, cut off where they make too many regions."""
-    tree, region_of = thin_tree(forest.trees[0], MAX_REGIONS)
+    tree, region_of = thin_tree(forest.trees[0], MAX_DRAWN)
     limits = _limits(X)
     found = cell_polygons(tree, limits)
     # Regions outside of the picture have no polygon.
@@ -78,12 +78,13 @@ def _cuts(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
     number[list(found)] = np.arange(len(found))
     regions = number[region_of]
     others = np.full(forest.n_leaves - len(regions), -1)
+    thinned = _thinned(len(regions), tree.n_leaves)
     return Map(
         _in_units(found.values(), limits),
         np.concatenate([regions, others]).tolist(),
         _as_tuples(limits),
         names,
-        f"{note}cells of space as they are{_thinned(len(regions), tree.n_leaves)}",
+        f"{note}groups of neighboring cells, as space is cut{thinned}",
     )
 
 
@@ -158,7 +159,7 @@ def _nearest_means(partition: Partition, X: Reals, names: Sequence[str], note: s
     n_leaves = max(
         leaf + 1 for leaf in range(partition.n_leaves) if partition.partition_of(leaf) == 0
     )
-    n_regions = min(n_leaves, MAX_REGIONS)
+    n_regions = min(n_leaves, MAX_DRAWN)
     region_of = _shared(n_leaves, n_regions)
     own = region_of[leaves]
     counts = np.bincount(own, minlength=n_regions)
@@ -176,7 +177,7 @@ def _nearest_means(partition: Partition, X: Reals, names: Sequence[str], note: s
         np.concatenate([number[region_of], others]).tolist(),
         _as_tuples(limits),
         axes,
-        f"{note}a map: what is nearest to the mean of each leaf, {how}"
+        f"{note}a map: what is nearest to the mean of each group of cells, {how}"
         f"{_thinned(n_leaves, n_regions)}",
     )
 
@@ -264,4 +265,4 @@ def _as_tuples(limits: Float64) -> tuple[tuple[float, float], tuple[float, float
 
 def _thinned(n_leaves: int, n_regions: int) -> str:
     """Say that regions stand for several leaves."""
-    return f"; {n_leaves:,} leaves in {n_regions:,} regions" if n_leaves > n_regions else ""
+    return f"; {n_leaves:,} groups in {n_regions:,} regions" if n_leaves > n_regions else ""

@@ -14,8 +14,7 @@ from distributed.dashboard.core import BokehApplication
 from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
-from daskls.live.dashboard import PATH
-from daskls.live.plugin import board_of
+from daskls.live.board import PATH, board_of
 from daskls.live.record import FitRecord, Map, format_seconds
 
 __all__ = ["add_page", "live_doc"]
@@ -39,12 +38,13 @@ def add_page(scheduler: Any) -> str | None:
         return None
     prefix = str(dashboard.prefix)
     if scheduler not in _served:
+        variables = template_variables(scheduler)
         page = BokehApplication(
-            {PATH: live_doc},
-            scheduler,
-            prefix=prefix,
-            template_variables=template_variables(scheduler),
+            {PATH: live_doc}, scheduler, prefix=prefix, template_variables=variables
         )
+        # All pages have one list of links.
+        if PATH.strip("/") not in variables["pages"]:
+            variables["pages"].append(PATH.strip("/"))
         application.add_application(page)
         page.initialize(IOLoop.current())
         page.start()
@@ -72,7 +72,7 @@ class PageView:
 
     def __init__(self, scheduler: Any, root: Any) -> None:
         self.scheduler, self.root = scheduler, root
-        self._shown: list[FitView] | None = None
+        self._shown: list[FitPart] | None = None
 
     def update(self) -> None:
         """Bring the document up to date."""
@@ -80,7 +80,7 @@ class PageView:
         shown = [] if self._shown is None else [view.record for view in self._shown]
         if self._shown is None or shown != records:
             known = {} if self._shown is None else {id(v.record): v for v in self._shown}
-            self._shown = [known.get(id(record)) or FitView(record) for record in records]
+            self._shown = [known.get(id(record)) or FitPart(record) for record in records]
             self.root.children = [view.root for view in self._shown] or [_nothing()]
         for view in self._shown:
             view.update(self.scheduler)
@@ -91,7 +91,7 @@ def _nothing() -> Any:
     return Div(text="<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p>")
 
 
-class FitView:
+class FitPart:
     """One fit: its stages, and the picture of its cuts."""
 
     def __init__(self, record: FitRecord) -> None:
@@ -182,10 +182,10 @@ def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
     counted = []
     # A dictionary keeps the order in which prefixes came: that of a fit's stages.
     for name, prefix in scheduler.task_prefixes.items():
-        states = prefix.state_counts
-        known = sum(states[s] for s in ("memory", "released", "processing", "queued", "waiting"))
-        if known:
-            counted.append((str(name), states["memory"] + states["released"], known))
+        done, now = prefix.state_counts["memory"], prefix.states
+        open_ = sum(now[state] for state in ("waiting", "queued", "no-worker", "processing"))
+        if done + open_:
+            counted.append((str(name), done, done + open_))
     return counted
 
 
@@ -200,10 +200,13 @@ def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> 
         left = format_seconds(numbers["left_s"])
         parts.append(f"<p>Time left in this stage: <b>{left}</b></p>")
     if numbers["error"] is not None:
-        parts.append(f"<p>Mean validation error so far: <b>{numbers['error']:.2%}</b></p>")
+        so_far = "" if numbers["ended"] else " so far"
+        parts.append(f"<p>Mean validation error{so_far}: <b>{numbers['error']:.2%}</b></p>")
     if tasks and not numbers["ended"]:
         told = ", ".join(f"{escape(name)} {done}/{total}" for name, done, total in tasks)
-        parts.append(f"<p style='color:#555;font-size:11px'>Tasks, in their order: {told}</p>")
+        parts.append(
+            f"<p style='color:#555;font-size:11px'>Tasks so far, in their order: {told}</p>"
+        )
     return "".join(parts)
 
 

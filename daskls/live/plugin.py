@@ -3,67 +3,23 @@
 Functions here run on the scheduler, on its loop, one after the other.
 """
 
-import time
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
+from daskls.live.board import board_of
 from daskls.live.record import FitRecord, Header, Map
 from daskls.run.tell import TOPIC, LeafCounts
 
-__all__ = ["NAME", "Board", "LivePlugin", "announce", "board_of", "retire"]
+__all__ = ["PLUGIN_NAME", "LivePlugin", "announce", "retire"]
 
-NAME = "daskls"
-
-
-class Board:
-    """The fits that a scheduler's page shows.
-
-    Attributes
-    ----------
-    fits : dict. Of the store of each running fit: its record and its client.
-    last : FitRecord, or None. What ended last: a person may look after the end.
-    """
-
-    def __init__(self) -> None:
-        self.fits: dict[str, tuple[FitRecord, str]] = {}
-        self.last: FitRecord | None = None
-
-    @property
-    def records(self) -> list[FitRecord]:
-        """What is to be shown: the running fits, or the last one."""
-        running = [record for record, _ in self.fits.values()]
-        return running or ([] if self.last is None else [self.last])
-
-    def take(self, message: dict[str, Any]) -> None:
-        """Take down what a worker or a client told."""
-        for root, first, last, counts in message.get("bundles", ()):
-            if root in self.fits:
-                self.fits[root][0].add_bundle(first, last, counts)
-        for root, name, done, total, seconds in message.get("stages", ()):
-            if root in self.fits:
-                self.fits[root][0].advance(name, done, total, time.time(), seconds)
-
-    def end(self, fit: str, how: str) -> None:
-        """Take a fit off the board."""
-        if fit in self.fits:
-            self.last, _ = self.fits.pop(fit)
-            self.last.end(how, time.time())
-
-
-_boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
-
-
-def board_of(scheduler: Any) -> Board:
-    """Return a scheduler's board."""
-    return _boards.setdefault(scheduler, Board())
+PLUGIN_NAME = "daskls"
 
 
 class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
     """Hands what is told to the board, while some fit is on it."""
 
-    name = NAME
+    name = PLUGIN_NAME
 
     def __init__(self, scheduler: Any) -> None:
         self.scheduler, self.board = scheduler, board_of(scheduler)
@@ -111,7 +67,7 @@ def announce(
     path = add_page(dask_scheduler)
     if path is None:
         return None, "the scheduler has no dashboard"
-    dask_scheduler.add_plugin(LivePlugin(dask_scheduler), idempotent=True, name=NAME)
+    dask_scheduler.add_plugin(LivePlugin(dask_scheduler), idempotent=True, name=PLUGIN_NAME)
     fits = board_of(dask_scheduler).fits
     if fit not in fits:
         fits[fit] = FitRecord(Header(*header)), client
@@ -148,5 +104,5 @@ def retire(
 
 def drop_if_idle(scheduler: Any) -> None:
     """Remove the plugin where no fit is on the board."""
-    if not board_of(scheduler).fits and NAME in scheduler.plugins:
-        scheduler.remove_plugin(NAME)
+    if not board_of(scheduler).fits and PLUGIN_NAME in scheduler.plugins:
+        scheduler.remove_plugin(PLUGIN_NAME)

@@ -97,6 +97,7 @@ class FitRecord:
     map : Map, or None until rows are cut
     version : int. Counts the changes.
     ended : str, or None. How the fit ended.
+    link : str, or None. Where the dashboard shows it.
     """
 
     header: Header
@@ -104,6 +105,7 @@ class FitRecord:
     map: Map | None = None
     version: int = 0
     ended: str | None = None
+    link: str | None = None
     _bundles: set[tuple[int, int]] = field(default_factory=set)
     _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
     _lock: Any = field(default_factory=threading.RLock)
@@ -205,6 +207,7 @@ class FitRecord:
             return {
                 "title": str(self.header),
                 "ended": self.ended,
+                "link": self.link,
                 "stages": [_stage_json(stage, now) for stage in stages],
                 "left_s": running[-1].left_s(now) if running and self.ended is None else None,
                 "n_cells": self.n_cells,
@@ -245,7 +248,7 @@ def _share(counts: Float64) -> float | None:
 def format_seconds(seconds: float) -> str:
     """Return a time as a person says it.
 
-    >>> format_seconds(4.2), format_seconds(75), format_seconds(3700)
+    >>> format_seconds(4.2), format_seconds(75), format_seconds(3720)
     ('4 s', '1 min 15 s', '1 h 2 min')
     """
     whole = round(seconds)

@@ -1,7 +1,7 @@
 // Draws a fit: stages on the left, cells on the right, colored by error as they are trained.
 const VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
 const WAITING = "#ffffff", TRAINED = "#9db7cf", LINE = "#8a8f98";
-const SIZE = 380, LEFT = 54, TOP = 8, BOTTOM = 34, BAR = 62, UNITS = 1000;
+const SIZE = 350, LEFT = 54, TOP = 8, BOTTOM = 34, BAR = 80, UNITS = 1000;
 
 function time(s) {
   const whole = Math.round(s);
@@ -49,7 +49,11 @@ function drawNumbers(place, numbers) {
   const tell = (name, value) => { const line = element(facts, "div", `${name} `); element(line, "b", value); };
   if (numbers.ended) tell("The fit has", numbers.ended === "finished" ? "finished." : "stopped.");
   else if (numbers.left_s !== null && numbers.left_s !== undefined) tell("Time left in this stage:", time(numbers.left_s));
-  if (numbers.error !== null && numbers.error !== undefined) tell("Mean validation error so far:", percent(numbers.error));
+  if (numbers.error !== null && numbers.error !== undefined) tell(numbers.ended ? "Mean validation error:" : "Mean validation error so far:", percent(numbers.error));
+  if (numbers.link) {
+    const link = element(element(facts, "div", "On the dashboard: "), "a", numbers.link);
+    link.href = numbers.link; link.target = "_blank";
+  }
 }
 
 function drawMap(canvas, map, numbers) {
@@ -98,7 +102,7 @@ function drawBar(pen, most) {
   }
   pen.fillStyle = "#222"; pen.textAlign = "left";
   for (const share of [0, 0.5, 1]) pen.fillText(`${(100 * share * most).toFixed(1)} %`, x + 16, TOP + SIZE * (1 - share) + (share === 1 ? 9 : share === 0 ? 0 : 4));
-  pen.save(); pen.translate(x + 62, TOP + SIZE / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center";
+  pen.save(); pen.translate(x + 72, TOP + SIZE / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center";
   pen.fillText("validation error; white: not trained yet", 0, 0); pen.restore();
 }
 

@@ -13,7 +13,7 @@ from daskls.records import Reals
 if TYPE_CHECKING:
     from daskls.partition.base import Partition
 
-__all__ = ["STAGE_LABELS", "OnCut", "Progress", "StageClock", "watch"]
+__all__ = ["SPARED", "STAGE_LABELS", "OnCut", "Progress", "StageClock", "watch"]
 
 PROGRESS_INTERVAL_S = 0.25
 # How many times the processor time of a look passes before the next.

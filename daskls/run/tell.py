@@ -15,11 +15,11 @@ import numpy as np
 from daskls.records import CellReport, Table
 from daskls.run.client import in_task
 
-__all__ = ["COUNTED", "TOPIC", "LeafCounts", "count_leaves", "tell_cells"]
+__all__ = ["COUNTED", "TELL_S", "TOPIC", "LeafCounts", "count_leaves", "tell_cells"]
 
 TOPIC = "daskls"
-# Seconds between two messages of one worker.
-INTERVAL_S = 1.0
+# Seconds between two messages of one worker, or of a client.
+TELL_S = 1.0
 # Leaf by leaf: its number, its cells, their rows, those of cells whose error was measured, those of
 # cells of one class, and the rows that were wrong.
 COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
@@ -68,7 +68,7 @@ class _Teller:
         self._lock = threading.Lock()
         self._waiting: list[Any] = []
         self._is_due = False
-        self._sent = -INTERVAL_S
+        self._sent = -TELL_S
 
     def tell(self, message: Any) -> None:
         """Send a message with the next ones, as soon as the last were sent a second ago."""
@@ -77,7 +77,7 @@ class _Teller:
             if self._is_due:
                 return
             self._is_due = True
-            wait = max(self._sent + INTERVAL_S - time.monotonic(), 0.0)
+            wait = max(self._sent + TELL_S - time.monotonic(), 0.0)
         self._loop.add_callback(self._loop.call_later, wait, self.flush)
 
     def flush(self) -> None:

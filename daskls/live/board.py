@@ -1,0 +1,54 @@
+"""What a scheduler's page shows: the fits that were announced to it."""
+
+import time
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from daskls.live.record import FitRecord
+
+__all__ = ["PATH", "Board", "board_of"]
+
+PATH = "/daskls"
+
+
+class Board:
+    """The fits that a scheduler's page shows.
+
+    Attributes
+    ----------
+    fits : dict. Of the store of each running fit: its record and its client.
+    last : FitRecord, or None. What ended last: a person may look after the end.
+    """
+
+    def __init__(self) -> None:
+        self.fits: dict[str, tuple[FitRecord, str]] = {}
+        self.last: FitRecord | None = None
+
+    @property
+    def records(self) -> list[FitRecord]:
+        """What is to be shown: the running fits, or the last one."""
+        running = [record for record, _ in self.fits.values()]
+        return running or ([] if self.last is None else [self.last])
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Take down what a worker or a client told."""
+        for root, first, last, counts in message.get("bundles", ()):
+            if root in self.fits:
+                self.fits[root][0].add_bundle(first, last, counts)
+        for root, name, done, total, seconds in message.get("stages", ()):
+            if root in self.fits:
+                self.fits[root][0].advance(name, done, total, time.time(), seconds)
+
+    def end(self, fit: str, how: str) -> None:
+        """Take a fit off the board."""
+        if fit in self.fits:
+            self.last, _ = self.fits.pop(fit)
+            self.last.end(how, time.time())
+
+
+_boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
+
+
+def board_of(scheduler: Any) -> Board:
+    """Return a scheduler's board."""
+    return _boards.setdefault(scheduler, Board())

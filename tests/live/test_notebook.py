@@ -1,0 +1,64 @@
+"""The live view in a notebook: a widget, and plain lines where there is none."""
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from support import python_env
+
+FIT = """
+import numpy as np, daskls
+X = np.random.default_rng(0).random((2000, 2))
+y = (X * 3).astype(int).sum(axis=1) % 2
+model = daskls.VoronoiSVC(cell_size=100, cv=2, random_state=0, verbose=1).fit(X, y)
+"""
+WITHOUT = "import sys; sys.modules['anywidget'] = None"
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Return a function that runs cells in a fresh kernel and gives the notebook."""
+    for name, value in python_env().items():
+        monkeypatch.setenv(name, value)
+
+    def run(*cells):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+        NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+        return notebook
+
+    return run
+
+
+def texts(cell, name):
+    return "".join(out["text"] for out in cell.outputs if out.get("name") == name)
+
+
+def test_a_widget_shows_the_fit(run):
+    notebook = run(FIT, "print(len(model.fit_report_))")
+    fit, count = notebook.cells
+    assert texts(fit, "stderr") == ""
+    (view,) = [out.data for out in fit.outputs if out.output_type == "display_data"]
+    assert "application/vnd.jupyter.widget-view+json" in view
+    states = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    (state,) = [s["state"] for s in states.values() if "numbers" in s["state"]]
+    numbers, drawn = state["numbers"], state["map"]
+    assert numbers["ended"] == "finished"
+    assert numbers["n_cells"] == int(texts(count, "stdout"))
+    assert [stage["label"] for stage in numbers["stages"]][-1] == "training cells"
+    assert 0 <= numbers["error"] < 0.2
+    assert len(numbers["region_errors"]) == len(drawn["polygons"]) > 1
+    assert None not in numbers["region_errors"]
+    assert "render" in state["_esm"]
+
+
+def test_lines_tell_where_there_is_no_widget(run):
+    notebook = run(WITHOUT, FIT)
+    fit = notebook.cells[1]
+    assert texts(fit, "stderr") == ""
+    told = texts(fit, "stdout")
+    assert "pip install daskls[notebooks]" in told
+    assert "VoronoiSVC: 2,000 rows, 2 features" in told
+    last = told.strip().splitlines()[-1]
+    assert last.startswith("training cells: ")
+    done, _, total = last.removeprefix("training cells: ").partition(",")[0].partition(" of ")
+    assert done == total
+    assert "mean validation error so far" in last

@@ -1,0 +1,331 @@
+"""The page /daskls: what it shows in the middle of a fit, by its websocket; and what it needs."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from urllib.request import urlopen
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from bokeh.client import pull_session
+from bokeh.models import ColumnDataSource, Div
+from distributed import Client
+from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
+
+from daskls.cli.fit import format_error
+from daskls.estimators import view
+from daskls.live.board import board_of
+from daskls.live.plugin import announce, retire
+from daskls.records import CellReport
+from daskls.run.tell import TELL_S, TOPIC, tell_cells
+
+X, Y = checkers(600, noise=0.2)
+GIVEN_S = 60
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    # Blocks of two fits wait in their threads, and work goes on in others.
+    with start_cluster(2, 4, "1GiB") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch):
+    monkeypatch.setattr(view, "_said", set())
+
+
+def gated(folder):
+    """Return the rows as a Dask array whose second reading waits for the file "go"."""
+    folder.mkdir()
+    return da.from_array(X, chunks=(200, 2)).map_blocks(wait_for_go, str(folder), meta=X[:0])
+
+
+def wait_for_go(block, folder):
+    """Return a block; when one was read before, only once somebody says so."""
+    first = os.path.join(folder, f"read-{block.sum():.6f}")
+    if os.path.exists(first):
+        wait_until(lambda: os.path.exists(os.path.join(folder, "go")))
+    open(first, "w").close()
+    return block
+
+
+def wait_until(true):
+    deadline = time.monotonic() + GIVEN_S
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what was waited for did not come")
+        time.sleep(0.05)
+
+
+@contextmanager
+def fitting(client, folder, **params):
+    """Fit in a thread, held in the middle of stage 2 until the block ends; yield a list for it."""
+    rows, done = gated(folder), []
+    labels = da.from_array(Y, chunks=200)
+
+    def fit():
+        # Three candidates of C, so that there is an error to measure.
+        model = small_svc(client=client, C=[1.0, 10.0, 100.0], **params)
+        done.append(model.fit(rows, labels))
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    try:
+        yield done
+    finally:
+        (folder / "go").touch()
+        thread.join()
+
+
+def told(cluster, client, name="daskls"):
+    """Return the texts and the sources that the page sends to one who opens it."""
+    port = cluster.scheduler.http_server.port
+    session = pull_session(url=f"http://127.0.0.1:{port}/{name}")
+    try:
+        texts = " ".join(div.text for div in session.document.select({"type": Div}))
+        sources = list(session.document.select({"type": ColumnDataSource}))
+        return texts, [dict(source.data) for source in sources]
+    finally:
+        session.close()
+
+
+def records(cluster):
+    return board_of(cluster.scheduler).records
+
+
+def test_the_page_shows_a_fit_in_its_middle_and_at_its_end(cluster, client, tmp_path):
+    plugins = set(cluster.scheduler.plugins)
+    with fitting(client, tmp_path / "rows") as done:
+        wait_until(lambda: records(cluster) and records(cluster)[0].ended is None)
+        wait_until(lambda: records(cluster)[0].map is not None)
+        assert set(cluster.scheduler.plugins) - plugins == {"daskls"}
+        texts, sources = told(cluster, client)
+        assert "VoronoiSVC: 600 rows, 2 features" in texts
+        assert "regrouping blocks" in texts
+        assert "training cells" not in texts
+        assert "scan_block" in texts
+        assert texts.index("scan_block") < texts.index("sample_block")
+        (source,) = sources
+        assert len(source["xs"]) == len(records(cluster)[0].map.polygons) > 1
+        assert set(source["fill"]) == {"#ffffff"}
+    assert set(cluster.scheduler.plugins) == plugins
+    (model,) = done
+    (record,) = records(cluster)
+    assert record.ended == "finished"
+    assert record.n_cells == len(model.fit_report_)
+    assert f"{record.error:.2%}".replace("%", " %") == format_error(model.fit_report_)
+    assert all(cells for cells, _ in zip(*record.regions(), strict=True))
+    texts, (source,) = told(cluster, client)
+    assert "The fit has finished" in texts
+    assert f"<b>{record.error:.2%}</b>" in texts
+    assert "#ffffff" not in source["fill"]
+
+
+def test_two_fits_at_once_and_one_after(cluster, client, tmp_path):
+    with fitting(client, tmp_path / "a"):
+        wait_until(lambda: len(board_of(cluster.scheduler).fits) == 1)
+        with Client(cluster) as other:
+            with fitting(other, tmp_path / "b", random_state=1):
+                wait_until(lambda: len(board_of(cluster.scheduler).fits) == 2)
+                texts, _ = told(cluster, client)
+                assert texts.count("VoronoiSVC: 600 rows") == 2
+            # The other goes on, and is listened to.
+            assert len(board_of(cluster.scheduler).fits) == 1
+            assert "daskls" in cluster.scheduler.plugins
+    assert "daskls" not in cluster.scheduler.plugins
+    pages = [a for a in cluster.scheduler.http_application.applications if is_ours(a)]
+    assert len(pages) == 1
+
+
+def is_ours(application):
+    return "/daskls" in getattr(application, "app_paths", ())
+
+
+def test_a_second_registration_changes_nothing(cluster, client):
+    scheduler, header = cluster.scheduler, ("VoronoiSVC", 10, 2)
+    for _ in range(2):
+        path, _ = client.run_on_scheduler(announce, "one", client.id, header, None, [])
+        assert path == "/daskls"
+    plugin, (record,) = scheduler.plugins["daskls"], records(cluster)
+    client.run_on_scheduler(announce, "two", client.id, header, None, [])
+    assert scheduler.plugins["daskls"] is plugin
+    assert records(cluster)[0] is record
+    client.run_on_scheduler(retire, "one", "finished", [])
+    assert scheduler.plugins["daskls"] is plugin
+    for _ in range(2):
+        client.run_on_scheduler(retire, "two", "stopped", [])
+    assert "daskls" not in scheduler.plugins
+    assert records(cluster)[0].ended == "stopped"
+
+
+def test_a_client_that_is_gone_ends_its_fits(cluster):
+    with Client(cluster) as gone:
+        gone.run_on_scheduler(announce, "one", gone.id, ("VoronoiSVC", 10, 2), None, [])
+        assert "daskls" in cluster.scheduler.plugins
+    wait_until(lambda: "daskls" not in cluster.scheduler.plugins)
+    assert records(cluster)[0].ended == "stopped"
+
+
+def tell_often(root, n):
+    """Tell of n bundles, one after the other; return the seconds that took."""
+    began = time.monotonic()
+    for i in range(n):
+        tell_cells(root, i, i, [CellReport(i, i, 10, 2, 1.0, validation_error=0.5)])
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def test_a_worker_tells_at_most_once_a_second(cluster, client):
+    worker = min(cluster.scheduler.workers)
+    took = client.submit(tell_often, "one", 150, workers=[worker]).result()
+
+    def ours():
+        # An earlier fit's last words may be in the first message.
+        events = [event.get("bundles", ()) for _, event in cluster.scheduler.get_events(TOPIC)]
+        found = [[own for own in bundles if own[0] == "one"] for bundles in events]
+        return [bundles for bundles in found if bundles]
+
+    wait_until(lambda: sum(map(len, ours())) == 150)
+    assert 2 <= len(ours()) <= took / TELL_S + 2
+    # Counts and numbers of leaves alone.
+    first = json.loads(json.dumps(ours()[0][0]))
+    assert first == ["one", 0, 0, [[0], [1.0], [10.0], [10.0], [0.0], [5.0]]]
+
+
+def test_the_topic_is_bounded(cluster):
+    topics = cluster.scheduler._broker._topics
+    assert topics[TOPIC].events.maxlen == dask.config.get("distributed.admin.low-level-log-length")
+
+
+def test_outside_of_a_task_nothing_is_told():
+    tell_cells("one", 0, 0, [CellReport(0, 0, 10, 2, 1.0)])
+
+
+def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
+    with fitting(client, tmp_path / "a") as shown:
+        wait_until(lambda: records(cluster) and records(cluster)[0].ended is None)
+    n_events = len(cluster.scheduler.get_events(TOPIC))
+    with dask.config.set({"daskls.live": False}), fitting(client, tmp_path / "b") as hidden:
+        wait_until(lambda: len(list((tmp_path / "b").iterdir())) == 3)
+        assert "daskls" not in cluster.scheduler.plugins
+    stages = [e for _, e in cluster.scheduler.get_events(TOPIC)[n_events:] if "stages" in e]
+    assert stages == []
+    assert_same_model(shown[0], hidden[0])
+
+
+# Schedulers of their own
+
+BLOCK = "import sys\nsys.modules[{!r}] = None\n"
+
+
+@contextmanager
+def own_scheduler(folder, *options, without=None):
+    """Start a scheduler and a worker as processes; yield its client."""
+    file = folder / "scheduler.json"
+    options = ["--port", "0", "--dashboard-address", ":0", *options]
+    if without is not None:
+        (folder / "block.py").write_text(BLOCK.format(without))
+        # Before the scheduler's own imports.
+        (folder / "sitecustomize.py").write_text(BLOCK.format(without))
+    hidden = python_env(PYTHONPATH=f"{folder}:{python_env()['PYTHONPATH']}")
+    scheduler = start("scheduler", "--scheduler-file", file, *options, env=hidden)
+    worker = start("worker", "--scheduler-file", file, "--no-dashboard", "--nthreads", "1")
+    try:
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"))
+        with Client(scheduler_file=str(file), timeout=GIVEN_S) as client:
+            yield client
+    finally:
+        for process in (worker, scheduler):
+            process.terminate()
+            process.wait(GIVEN_S)
+
+
+def start(what, *args, env=None):
+    return subprocess.Popen(
+        [sys.executable, "-m", "dask", what, *map(str, args)],
+        env=env or python_env(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def slow_rows():
+    """Return rows that take so long to read that the page would come."""
+    return da.from_array(X, chunks=(200, 2)).map_blocks(slowly, meta=X[:0])
+
+
+def test_the_page_lies_behind_the_dashboards_prefix(tmp_path, capfd):
+    with own_scheduler(tmp_path, "--dashboard-prefix", "mine") as client:
+        small_svc(client=client, verbose=1).fit(slow_rows(), Y)
+        (line,) = [own for own in capfd.readouterr().err.splitlines() if "Live view" in own]
+        link = line.split()[-1]
+        assert link.endswith("/mine/daskls")
+        session = pull_session(url=link)
+        texts = " ".join(div.text for div in session.document.select({"type": Div}))
+        session.close()
+        assert "The fit has finished" in texts
+        status = link.replace("/mine/daskls", "/mine/status")
+        assert "daskls" in urlopen(status).read().decode()
+
+
+@pytest.mark.parametrize(
+    ("options", "without", "why"),
+    [
+        (["--no-dashboard"], None, "the scheduler has no dashboard"),
+        ([], "bokeh", "the scheduler lacks bokeh"),
+        # Without any daskls a scheduler cannot read the tasks of a fit; an older one can.
+        ([], "daskls.live", "the scheduler cannot import daskls.live"),
+    ],
+)
+def test_without_a_page_the_fit_runs_and_says_so_once(tmp_path, capfd, options, without, why):
+    expected = small_svc().fit(X, Y)
+    with own_scheduler(tmp_path, *options, without=without) as client:
+        for _ in range(2):
+            model = small_svc(client=client, verbose=1).fit(slow_rows(), Y)
+    assert_same_model(model, expected)
+    lines = [line for line in capfd.readouterr().err.splitlines() if "Live view" in line]
+    assert len(lines) == 1
+    assert why in lines[0]
+    assert lines[0].endswith("The fit goes on without it.")
+
+
+def test_on_threads_the_fit_runs_and_says_so_once():
+    code = """
+import numpy as np, daskls
+X = np.random.default_rng(0).random((300, 2))
+for _ in range(2):
+    daskls.VoronoiSVC(cell_size=100, C=1.0, gamma=9.0, cv=2, verbose=1).fit(X, X[:, 0] > 0.5)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=python_env(), capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("/daskls") == 1
+    assert done.stderr.count("training cells") == 2
+
+
+def test_what_is_not_told_is_logged(tmp_path, capfd, caplog):
+    with own_scheduler(tmp_path, "--no-dashboard") as client, caplog.at_level("INFO", "daskls"):
+        small_svc(client=client).fit(slow_rows(), Y)
+    assert capfd.readouterr() == ("", "")
+    assert [r.message for r in caplog.records if "Live view" in r.message]
+
+
+def test_messages_are_json():
+    # msgpack takes no NumPy numbers.
+    from daskls.run.tell import count_leaves
+
+    table = np.array([CellReport(0, 0, 10, 2, 1.0).as_tuple()], CellReport.dtype())
+    assert json.loads(json.dumps(count_leaves(table)))[0] == [0]
