@@ -1,0 +1,65 @@
+"""What checks the built site sees what is wrong with it; pages say no more than there is."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daskls.registry import FILTERS, METHODS
+
+ROOT = Path(__file__).parents[1]
+CHECK = ROOT / "docs" / "check_links.py"
+
+
+def check(site):
+    command = [sys.executable, str(CHECK), str(site)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("link", "is_whole"),
+    [
+        ('<a href="b.html#there">', True),
+        ('<a href="b.html#gone">', False),
+        ('<a href="#gone">', False),
+        ('<a href="c.html">', False),
+        ('<img src="b.png">', False),
+        ('<a href="https://zarr.dev/gone">', True),
+    ],
+)
+def test_links_that_lead_nowhere_are_seen(link, is_whole, tmp_path):
+    (tmp_path / "a.html").write_text(link)
+    (tmp_path / "b.html").write_text('<p id="there">')
+    done = check(tmp_path)
+    assert (done.returncode == 0) == is_whole
+    assert is_whole or "a.html: " in done.stdout
+
+
+def test_no_site_is_no_success(tmp_path):
+    assert "build the site first" in check(tmp_path).stderr
+
+
+@pytest.mark.parametrize("name", [entry.class_name for entry in METHODS])
+def test_every_method_has_a_page_with_a_picture_and_its_papers_notation(name):
+    pages = [page.read_text("utf-8") for page in (ROOT / "docs" / "methods").glob("*.md")]
+    own = [text for text in pages if re.match(rf"# .*\b{name}\b", text)]
+    assert len(own) == 1
+    assert "](../gallery/images/" in own[0]
+    assert re.search(r"## The papers?'s? notation", own[0])
+    assert re.search(rf"^(?:from daskls import|    ).*\b{name}\b", own[0], re.MULTILINE)
+
+
+def test_the_table_of_methods_has_every_option():
+    table = (ROOT / "docs" / "methods" / "index.md").read_text("utf-8")
+    assert all(f"`{entry.option}`" in table for entry in METHODS)
+    assert all(path.partition(":")[2] in table for path in FILTERS.values())
+
+
+def test_every_error_is_on_the_page_of_errors():
+    import daskls
+
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    errors = [n for n in daskls.__all__ if n.endswith(("Error", "Warning"))]
+    assert [name for name in errors if f"{name}`" not in page] == []
