@@ -156,6 +156,11 @@ SUBSAMPLES = KeyStream(0, users=("partition.subsamples",), meets=("CHUNKS",), pe
 # Which rows are drawn from the ball around a support row.
 BALLS = KeyStream(1 << 52, users=("partition.subsamples",))
 
+# ---- tables ----
+
+# Which rows the medians of columns with missing values are taken of.
+MEDIAN_ROWS = KeyStream(1 << 57, users=("tables.scan",))
+
 # ---- generated data sets ----
 # Not part of any fit. A set and a fit of one seed meet: what rows were made of deals other rows to
 # folds, or draws other cuts.

@@ -8,8 +8,12 @@ import typer
 
 from daskls.cli import cluster
 from daskls.cli.inputs import (
+    Absent,
+    LabelColumn,
+    Unseen,
     check_store,
     expand,
+    leads_to_table,
     open_data,
     parse_class_weight,
     parse_counts,
@@ -116,11 +120,27 @@ class Refit(StrEnum):
 def fit(
     ctx: typer.Context,
     data: Annotated[
-        str, typer.Argument(callback=expand, help="Data set, as `daskls convert` writes it.")
+        str,
+        typer.Argument(
+            callback=expand,
+            help="A table (.csv, .tsv, .parquet, .npz, .libsvm; a folder or pattern), or a data "
+            "set on Zarr.",
+        ),
     ],
     model: Annotated[
         str, typer.Argument(callback=expand, help="Folder of the model; an unfinished one goes on.")
     ],
+    label: LabelColumn = None,
+    missing: Annotated[
+        Absent, typer.Option(help="Missing values of a table: refused, or a median and a flag.")
+    ] = Absent.REFUSE,
+    unknown: Annotated[
+        Unseen, typer.Option(help="Categories of a query that no training row had.")
+    ] = Unseen.ERROR,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column of a table to leave out; repeatable."),
+    ] = None,
     method: MethodName = "voronoi",
     cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
     chunk_size: Annotated[int, typer.Option(min=2, help="Rows of a random chunk.")] = 2000,
@@ -214,12 +234,18 @@ def fit(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Train on a data set and write the model, cell by cell.
+    """Train on a table or a data set and write the model, cell by cell.
 
     A fit that was stopped goes on when the same command runs again: only what is not finished is
     trained.
     """
-    dataset = open_data(data)
+    is_table = leads_to_table(data, "data set or table")
+    classes = None if is_table else open_data(data).classes
+    of_table = {"missing": missing.value, "unknown": unknown.value, "drop": drop or []}
+    if not is_table and (label is not None or any(_is_given(ctx, name) for name in of_table)):
+        raise typer.BadParameter(
+            f"--label, --missing, --unknown and --drop are for tables; {data!r} is a data set"
+        )
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     options = {
         "cell_size": cell_size,
@@ -248,7 +274,7 @@ def fit(
         "n_subsamples": n_subsamples,
         "radius_scale": radius_scale,
         "feature_scale": parse_scale(feature_scale),
-        "class_weight": parse_class_weight(class_weight, dataset.classes),
+        "class_weight": parse_class_weight(class_weight, classes),
         "probability": probability.value if probability else False,
         "random_state": random_state,
     }
@@ -259,8 +285,27 @@ def fit(
     check_store(model)
     started = time.perf_counter()
     with cluster.open_client(where) as client:
-        estimator.set_params(client=client).fit(data)
+        estimator.set_params(client=client)
+        if is_table:
+            estimator.fit(data, label, **of_table)
+        else:
+            estimator.fit(data)
+    _print_columns(estimator)
     _print_summary(estimator, model, time.perf_counter() - started)
+
+
+def _is_given(ctx: typer.Context, option: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _print_columns(estimator: Any) -> None:
+    """Print what became of the columns of a table."""
+    if hasattr(estimator, "table_"):
+        typer.echo(f"label: {estimator.table_.label}")
+        for line in estimator.table_.describe():
+            typer.echo(line)
 
 
 def _print_summary(estimator: Any, path: str, seconds: float) -> None:

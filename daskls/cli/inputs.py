@@ -1,22 +1,54 @@
 """Parsing and checking of the arguments of commands."""
 
+import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 __all__ = [
+    "Absent",
+    "LabelColumn",
+    "Unseen",
+    "UnseenOption",
     "check_exists",
     "check_store",
     "expand",
     "expand_folder",
+    "leads_to_table",
+    "let_unknown",
     "open_data",
+    "open_rows_of",
     "parse_class_weight",
     "parse_counts",
     "parse_scale",
     "parse_values",
+]
+
+
+class Absent(StrEnum):
+    """Answers to missing values."""
+
+    REFUSE = "refuse"
+    MEDIAN = "median"
+
+
+class Unseen(StrEnum):
+    """Answers to categories that no training row had."""
+
+    ERROR = "error"
+    ZERO = "zero"
+
+
+LabelColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column of the labels of a table.")
+]
+UnseenOption = Annotated[
+    Unseen | None, typer.Option(help="Categories that no training row had; else as in training.")
 ]
 
 
@@ -73,6 +105,62 @@ def open_data(path: str, what: str = "data set") -> Any:
             f"run `daskls convert {path} {os.path.splitext(path)[0]}.zarr` first"
         )
     return open_dataset(path)
+
+
+def leads_to_table(path: str, what: str) -> bool:
+    """Whether a path, or a pattern of paths, leads to files of a table.
+
+    Raises
+    ------
+    typer.BadParameter : nothing is there
+    DataError : files of several kinds, or of none that is known
+    """
+    from daskls.tables.paths import is_table
+
+    if not glob.has_magic(path) or os.path.lexists(path):
+        check_exists(path, what)
+    return is_table(path)
+
+
+@contextmanager
+def open_rows_of(
+    estimator: Any,
+    path: str,
+    label: str | None,
+    folder: Path,
+    *,
+    with_y: bool,
+    on_progress: Any,
+) -> Iterator[str]:
+    """Yield the path of rows as a model takes them; a table is converted in ``folder`` meanwhile.
+
+    Raises
+    ------
+    typer.BadParameter : a label for what is no table
+    """
+    if not leads_to_table(path, "data set or table"):
+        if label is not None:
+            raise typer.BadParameter(f"--label is for tables; {path!r} is a Zarr group or array")
+        yield path
+        return
+    from daskls.estimators.tables import query_rows
+
+    with query_rows(estimator, path, label, folder, with_y=with_y, on_progress=on_progress) as rows:
+        yield rows
+
+
+def let_unknown(estimator: Any, unknown: str | None) -> None:
+    """Let a model take categories that it has not seen, or refuse them.
+
+    Raises
+    ------
+    typer.BadParameter : a model that knows no categories
+    """
+    if unknown is None:
+        return
+    if not hasattr(estimator, "table_"):
+        raise typer.BadParameter("--unknown is for models that were trained on a table")
+    estimator.table_ = estimator.table_.with_unknown(unknown)
 
 
 def parse_values(name: str, words: Sequence[str] | None) -> float | list[float] | None:

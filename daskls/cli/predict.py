@@ -1,7 +1,10 @@
-"""`daskls predict MODEL X OUT`: the label of every row, into a new Zarr array."""
+"""`daskls predict MODEL X OUT`: the label of every row, into a new table or Zarr array."""
 
 import json
 import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +12,14 @@ import typer
 
 from daskls.cli import cluster
 from daskls.cli.errors import InterruptedCommandError
-from daskls.cli.inputs import check_exists, expand
+from daskls.cli.inputs import (
+    UnseenOption,
+    check_exists,
+    expand,
+    leads_to_table,
+    let_unknown,
+    open_rows_of,
+)
 
 __all__ = ["predict"]
 
@@ -17,15 +27,23 @@ __all__ = ["predict"]
 def predict(
     model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
     x: Annotated[
-        str, typer.Argument(metavar="X", callback=expand, help="Data set or Zarr array of rows.")
+        str,
+        typer.Argument(
+            metavar="X", callback=expand, help="A table, a data set or a Zarr array of rows."
+        ),
     ],
     out: Annotated[
-        str, typer.Argument(callback=expand, help="Zarr array to write; must not exist.")
+        str,
+        typer.Argument(
+            callback=expand,
+            help="What to write: .csv, .tsv or .parquet, else a Zarr array; must not exist.",
+        ),
     ],
     proba: Annotated[
         bool,
         typer.Option("--proba", help="Write the probability of each class, a column a class."),
     ] = False,
+    unknown: UnseenOption = None,
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,
@@ -33,11 +51,15 @@ def predict(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Write the label of every row into a Zarr array, block by block; or its probabilities."""
+    """Write the label of every row, block by block; or its probabilities.
+
+    A table's columns are found by name, in any order. Answers come in the order of the rows.
+    """
     check_exists(model, "model")
-    check_exists(x, "data set or array")
+    leads_to_table(x, "data set, array or table")
     from daskls.errors import StoreError
     from daskls.estimators.console import progress_bars
+    from daskls.tables.answers import answer_format, write_answers
 
     if os.path.lexists(out):
         raise StoreError(f"{out} exists already; give another path or remove it first.")
@@ -48,20 +70,52 @@ def predict(
     estimator = daskls.load(model)
     if proba:
         _check_probabilities(estimator, model)
+    let_unknown(estimator, unknown)
     is_done = False
     try:
         with cluster.open_client(where) as client:
             estimator.set_params(client=client)
-            with progress_bars(show=not quiet) as on_progress:
-                estimator.predict_to_zarr(x, out, on_progress, proba=proba)
+            with (
+                progress_bars(show=not quiet) as on_progress,
+                _working_folder(out) as folder,
+                open_rows_of(
+                    estimator, x, None, folder / "query", with_y=False, on_progress=on_progress
+                ) as rows,
+            ):
+                target = folder / "answers" if answer_format(out) else Path(out)
+                estimator.predict_to_zarr(rows, target, on_progress, proba=proba)
+                n_rows = _n_rows(target)
+                if answer_format(out):
+                    write_answers(target, Path(out), _answer_names(estimator, proba))
                 is_done = True
             what = "rows of probabilities" if proba else "labels"
-            typer.echo(f"{_n_rows(Path(out)):,} {what} in {out}")
+            typer.echo(f"{n_rows:,} {what} in {out}")
     except KeyboardInterrupt as error:
         if not is_done:
             raise
         # It came while the cluster closed: the labels are all there.
         raise InterruptedCommandError(f"Interrupted; {out} is complete.") from error
+
+
+@contextmanager
+def _working_folder(out: str) -> Iterator[Path]:
+    """Yield a folder beside the output, which workers see too; it is made when it is used."""
+    from daskls.store.folder import Folder
+
+    path = Path(out).absolute()
+    name = f".{path.name}-{uuid.uuid4().hex[:12]}"
+    try:
+        yield path.parent / name
+    finally:
+        Folder(str(path.parent)).drop(name)
+
+
+def _answer_names(estimator: Any, proba: bool) -> list[str]:
+    """Return the names of the columns of a table of answers."""
+    if proba:
+        return [str(label) for label in estimator.classes_]
+    table = getattr(estimator, "table_", None)
+    return [table.label if table is not None and table.label else "label"]
 
 
 def _check_probabilities(estimator: Any, model: str) -> None:

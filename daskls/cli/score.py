@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.inputs import check_exists, expand, open_data
+from daskls.cli.inputs import (
+    LabelColumn,
+    UnseenOption,
+    check_exists,
+    expand,
+    leads_to_table,
+    let_unknown,
+    open_data,
+    open_rows_of,
+)
 from daskls.cli.tables import format_number, format_share, print_pairs, print_table
 
 if TYPE_CHECKING:
@@ -17,7 +26,11 @@ __all__ = ["measure", "score"]
 
 def score(
     model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
-    data: Annotated[str, typer.Argument(callback=expand, help="Data set with labels.")],
+    data: Annotated[
+        str, typer.Argument(callback=expand, help="A table or a data set, with labels.")
+    ],
+    label: LabelColumn = None,
+    unknown: UnseenOption = None,
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,
@@ -26,18 +39,28 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Compare a model's labels with a data set's, block by block."""
+    """Compare a model's labels with those of a table or a data set, block by block."""
     check_exists(model, "model")
-    dataset = open_data(data)
+    if not leads_to_table(data, "data set or table"):
+        open_data(data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
     import daskls
     from daskls.estimators.console import progress_bars
     from daskls.run.confusion import count_confusion
+    from daskls.store.dataset import open_dataset
+    from daskls.store.temporary import temporary_path
 
     estimator = daskls.load(model)
-    with cluster.open_client(where) as client, progress_bars(show=not quiet) as listen:
-        confusion = count_confusion(estimator, dataset, client, listen)
+    let_unknown(estimator, unknown)
+    with (
+        cluster.open_client(where) as client,
+        progress_bars(show=not quiet) as listen,
+        open_rows_of(
+            estimator, data, label, temporary_path(), with_y=True, on_progress=listen
+        ) as rows,
+    ):
+        confusion = count_confusion(estimator, open_dataset(rows), client, listen)
     measures = measure(confusion)
     if as_json:
         typer.echo(json.dumps(measures))

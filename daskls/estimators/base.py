@@ -3,8 +3,12 @@
 import os
 import uuid
 import warnings
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -51,7 +55,13 @@ from daskls.run.scan import name_codes
 from daskls.store.files import local_path
 from daskls.store.lock import own_store
 from daskls.store.reader import ModelReader, open_model
-from daskls.store.temporary import ModelHandle
+from daskls.store.temporary import ModelHandle, temporary_path
+from daskls.tables.encoding import TableEncoding
+from daskls.tables.frames import is_array_like
+from daskls.tables.paths import check_label, is_table
+
+if TYPE_CHECKING:
+    from daskls.methods.fit import FitResult
 
 __all__ = ["LocalClassifier", "SharesClient"]
 
@@ -127,6 +137,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         self._solver()
         self._scaling()
 
+    table_: TableEncoding
+
     def _adopt(self, handle: ModelHandle) -> Self:
         """Take a finished model as the fitted state."""
         self._handle = handle
@@ -137,6 +149,9 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         self.classes_ = labels_from_json(meta["classes"])
         self.n_features_in_ = int(meta["n_features"])
         keep_names(self, meta.get("feature_names"))
+        self.__dict__.pop("table_", None)
+        if meta.get("table") is not None:
+            self.table_ = TableEncoding.from_json(meta["table"])
         self.n_cells_ = reader.n_cells
         return self
 
@@ -159,16 +174,35 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         check_is_fitted(self)
         return self._reader.report
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        missing: Literal["refuse", "median"] = "refuse",
+        unknown: Literal["error", "zero"] = "error",
+        drop: Sequence[str] = (),
+    ) -> Self:
         """Train on X and y, and keep a handle on the model.
 
         Parameters
         ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set
-        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set. Or a
+            table: the path of a CSV, TSV or Parquet file, a folder or a pattern of such, of an
+            npz or LIBSVM file; a DataFrame of pandas, Polars or Dask, an Arrow table, an xarray
+            Dataset.
+        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set. Of a
+            table the name of its column of labels; None takes y, label, target or class, and says
+            so.
         sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors and
             votes; rows of weight 0 are as if they were not there. Which rows a method draws
             ignores it.
+        missing : "refuse" or "median". Missing values of a table: refused, or a median stands for
+            them and one feature more says where.
+        unknown : "error" or "zero". What a category that no training row of a table had is in a
+            query.
+        drop : names of columns of a table to leave out
 
         Returns
         -------
@@ -181,29 +215,51 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         MemoryPlanError : the largest task, or the sample, would not fit a worker
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        # Here, so that a process which only predicts never loads the trainers.
-        from daskls.methods.fit import run_fit
+        from daskls.estimators.tables import TableOptions, training_rows
 
         self._validate_params()
         current_client(self.client)
-        request = self._request(X)
-        X, y, sample_weight = check_input(self, X, y, sample_weight)
-        store, keep = choose_store(self.store)
-        scratch = store / f"input-{uuid.uuid4().hex}"
-        with (
-            own_store(store),
-            open_rows(X, y, sample_weight, scratch) as rows,
-            shared_with_workers(store, (X, y, sample_weight), self.client),
-            fit_view(request.estimator, rows.X.shape, store, self.client, self.verbose) as view,
-            dropping_damage(store),
-        ):
-            result = run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)
+        options = TableOptions(missing, unknown, tuple(drop))
+        if not is_table(X) or (is_array_like(X) and not (y is None or isinstance(y, str))):
+            options.check_unused("an array")
+            request = self._request(X)
+            X, y, sample_weight = check_input(self, X, y, sample_weight)
+            store, keep = choose_store(self.store)
+            with own_store(store):
+                result = self._run(request, (X, y, sample_weight), store)
+        else:
+            check_label(y)
+            store, keep = choose_store(self.store)
+            scratch = store / f"input-{uuid.uuid4().hex}"
+            seed = self.random_state if isinstance(self.random_state, Integral) else 0
+            with (
+                _unless_empty(store),
+                own_store(store),
+                training_rows(X, y, scratch, options, int(seed), self.verbose) as (rows, table),
+            ):
+                request = self._request(rows)
+                request = replace(request, table=None if table is None else table.to_json())
+                _, _, sample_weight = check_input(self, rows, None, sample_weight)
+                result = self._run(request, (rows, None, sample_weight), store)
         self._adopt(ModelHandle(str(store), result.fingerprint, keep))
         self.stage_s_ = result.stage_s
         self._warn_about_folds()
         self._warn_about_limits()
         self._warn_about_units(result.units)
         return self
+
+    def _run(self, request: FitRequest, data: tuple[Any, Any, Any], store: Path) -> "FitResult":
+        """Train on X, y and weights in a store that this fit owns."""
+        # Here, so that a process which only predicts never loads the trainers.
+        from daskls.methods.fit import run_fit
+
+        with (
+            open_rows(*data, store / f"input-{uuid.uuid4().hex}") as rows,
+            shared_with_workers(store, data, self.client),
+            fit_view(request.estimator, rows.X.shape, store, self.client, self.verbose) as view,
+            dropping_damage(store),
+        ):
+            return run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)
 
     def _request(self, X: Any) -> FitRequest:
         """Return the parameters as a fit takes them."""
@@ -255,6 +311,10 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
     def _predict_in_kind(self, X: Any, wanted: Wanted) -> Any:
         """Answer in kind: in memory for rows in memory, lazily for anything else."""
         check_is_fitted(self)
+        if self._asks_by_name(X):
+            from daskls.estimators.tables import answer_table
+
+            return answer_table(self, X, lambda rows: self._predict_in_kind(rows, wanted))
         if is_in_memory(X):
             X = check_rows(self, X)
             self._check_width(X.shape[1])
@@ -262,6 +322,10 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         X = open_whole(X, "X", SUPER_NBYTES)
         self._check_width(X.shape[1])
         return predict_lazily(X, self._handle, wanted, len(self.classes_))
+
+    def _asks_by_name(self, X: Any) -> bool:
+        """Whether X is a table whose columns are to be found, and not an array in a frame."""
+        return is_table(X) and (hasattr(self, "table_") or not is_array_like(X))
 
     def _check_width(self, n_features: int) -> None:
         """Refuse rows of another width than the training rows had."""
@@ -277,11 +341,13 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         Parameters
         ----------
         X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. Of no rows only where it
-            is not in memory: the lazy answer then holds none.
+            is not in memory: the lazy answer then holds none. Or a table, as `fit` takes it, whose
+            columns are found by name.
 
         Returns
         -------
-        labels : array (n,). NumPy for NumPy; else a lazy Dask array in X's row chunks. Always that
+        labels : array (n,). NumPy for NumPy and for tables; else a lazy Dask array in X's row
+            chunks, for a Dask DataFrame too. Always that
             of the largest decision value: where one-vs-one votes tie, the confidences decide, as
             in scikit-learn's ``SVC(break_ties=True)``.
 
@@ -291,7 +357,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             training, other names of them, or another order
         """
         check_is_fitted(self)
-        check_names(self, X)
+        if not self._asks_by_name(X):
+            check_names(self, X)
         return self._predict_in_kind(X, self.classes_)
 
     def decision_function(self, X: Any) -> Any:
@@ -319,7 +386,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         cell of one class of a pair counts as 1 for it, a cell of neither as 0.
         """
         check_is_fitted(self)
-        check_names(self, X)
+        if not self._asks_by_name(X):
+            check_names(self, X)
         return self._predict_in_kind(X, SCORES)
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
@@ -347,7 +415,8 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         that the likeliest class may differ from that of `predict`.
         """
         check_is_fitted(self)
-        check_names(self, X)
+        if not self._asks_by_name(X):
+            check_names(self, X)
         return self._predict_in_kind(X, PROBABILITIES)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -355,8 +424,9 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array (n, d), as for `predict`, or the path of a data set
-        y : array (n,), of any of these kinds; None if X is the path of a data set
+        X : array (n, d), as for `predict`, or the path of a data set, or a table
+        y : array (n,), of any of these kinds; None if X is the path of a data set. Of a table the
+            name of its column of labels; None: as in training.
         sample_weight : array (n,), or None
 
         Raises
@@ -364,6 +434,10 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         DataError : as `predict`; no y, no rows, or numbers where the model's classes are text
         """
         check_is_fitted(self)
+        if is_table(X) and (y is None or isinstance(y, str)):
+            from daskls.estimators.tables import score_table
+
+            return score_table(self, X, y, self.score)
         y, classes = find_labels(X, y)
         columns = open_column_of(y, "y"), open_column_of(sample_weight, "sample_weight")
         labels, y, weight = compute([self.predict(X), *columns], self.client)
@@ -421,7 +495,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : Zarr array or its path, or Dask array: (n, d)
+        X : Zarr array or its path, or Dask array: (n, d); or a table, as for `fit`
         path : where to write; must not exist
         on_progress : called with a `Progress` as blocks finish, or None
         proba : bool. Write the probability of each class in its place, (n, n_classes).
@@ -433,6 +507,13 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         StoreError : when ``path`` exists or its disk is full
         """
         check_is_fitted(self)
+        if is_table(X):
+            from daskls.estimators.tables import query_rows
+
+            scratch = temporary_path()
+            with query_rows(self, X, None, scratch, with_y=False, on_progress=on_progress) as rows:
+                self.predict_to_zarr(rows, path, on_progress, proba=proba)
+            return
         check_names(self, X)
         self._check_width(open_blocks(X, "X").shape[1])
         wanted: Wanted = self.classes_
@@ -455,6 +536,17 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         check_is_fitted(self)
         copy_model(self._handle, path)
+
+
+@contextmanager
+def _unless_empty(store: Path) -> Iterator[None]:
+    """Remove a store that a refused table leaves empty, as one refused before it is begun."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            store.rmdir()
+        raise
 
 
 def _bounds(eps: float | Sequence[float]) -> Float64:

@@ -27,6 +27,8 @@ from daskls.run.compute import compute
 from daskls.run.rows import open_rows
 from daskls.run.values import check_unmasked
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
+from daskls.tables.frames import is_array_like
+from daskls.tables.paths import is_table
 
 __all__ = ["FalkNoiseFilter", "KNNSVMNoiseFilter"]
 
@@ -76,6 +78,11 @@ class NoiseFilter(SharesClient):
         from daskls.methods.neighborhoods.noise import agree_array, agree_lazily
 
         self._validate_params()
+        if is_table(X) and not (is_array_like(X) and y is not None):
+            raise DataError(
+                "A noise filter judges the rows of arrays, which X is not; write the table as a "
+                "data set first: daskls convert, or daskls.datasets.convert, and pass its path."
+            )
         self.model_ = self._classifier().fit(X, y)
         self.classes_ = self.model_.classes_
         self.n_features_in_ = self.model_.n_features_in_

@@ -83,6 +83,7 @@ class FitRequest:
     minds_units : bool. Whether features of very different spreads are to be told.
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
         cross-validated.
+    table : dict, or None. How columns of a table became features, as JSON values.
     probability : "sigmoid" or "isotonic": maps of scores to probabilities are fitted; or None
     """
 
@@ -101,6 +102,7 @@ class FitRequest:
     minds_units: bool = False
     n_folds: int | None = None
     probability: str | None = None
+    table: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,6 +65,7 @@ def open_root(
             "n_features": rows.n_features,
             "dtype": rows.X.dtype.str,
             "feature_names": request.feature_names,
+            **_table_to_json(request.table),
             "checksum": f"{checksum:016x}",
             "classes": _labels_to_json(classes),
             **_kind_to_json(scan.target),
@@ -95,6 +96,7 @@ def open_root(
             **_probability_to_json(request.probability),
             "n_features": rows.n_features,
             "feature_names": request.feature_names,
+            **_table_to_json(request.table),
             "n_rows": scan.n_kept,
             "classes": _labels_to_json(classes),
             **_kind_to_json(scan.target),
@@ -124,6 +126,11 @@ def _scaling_to_json(scaling: ScalingSpec | None) -> dict[str, Any]:
 def _probability_to_json(probability: str | None) -> dict[str, Any]:
     """Return the kind of the maps of scores as JSON values; nothing where there are none."""
     return {} if probability is None else {"probability": probability}
+
+
+def _table_to_json(table: dict[str, Any] | None) -> dict[str, Any]:
+    """Return how columns became features; nothing where there was no table."""
+    return {} if table is None else {"table": table}
 
 
 def _labels_to_json(labels: Labels) -> dict[str, Any]:

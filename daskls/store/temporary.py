@@ -2,18 +2,21 @@
 
 import os
 import tempfile
+import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dask
+
 from daskls.errors import StoreError
 from daskls.store.files import disk_errors
 from daskls.store.folder import Folder
 from daskls.store.removal import is_being_removed
 
-__all__ = ["ModelHandle", "TemporaryFolder"]
+__all__ = ["ModelHandle", "TemporaryFolder", "temporary_path"]
 
 
 class TemporaryFolder:
@@ -29,6 +32,12 @@ class TemporaryFolder:
             self.path = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
         # Runs at the end of the interpreter as well, where __del__ may not.
         self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
+
+
+def temporary_path() -> Path:
+    """Return a path of nothing yet, where Dask keeps temporary data; the caller removes it."""
+    where = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+    return Path(where).expanduser().absolute() / f"daskls-{uuid.uuid4().hex}"
 
 
 def _remove(path: Path, owner: int) -> None:

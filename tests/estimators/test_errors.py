@@ -211,7 +211,7 @@ def test_dask_dataframe():
     import pandas as pd
 
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
-    with pytest.raises(DataError, match=r"must be an array, got DataFrame.*to_dask_array\("):
+    with pytest.raises(DataError, match=r"y is of type ndarray beside a table.*fit\(X, NAME\)"):
         small_svc().fit(frame, Y)
 
 

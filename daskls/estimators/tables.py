@@ -1,0 +1,298 @@
+"""Tables on their way into a fit or a query: converted to a data set on Zarr, then as any other."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from daskls.datasets import convert
+from daskls.errors import DataError, ParameterError
+from daskls.estimators.console import progress_bars
+from daskls.records import AnyArray
+from daskls.run.compute import compute
+from daskls.run.progress import Progress
+from daskls.store.folder import Folder
+from daskls.store.temporary import temporary_path
+from daskls.tables.encoding import ColumnEncoding, TableEncoding
+from daskls.tables.frames import is_dask_frame, open_frame
+from daskls.tables.labels import pick_label_column
+from daskls.tables.paths import check_label, open_table, table_kind
+from daskls.tables.scan import scan_labels, scan_table
+from daskls.tables.source import TableSource
+from daskls.tables.write import RowsDone, write_table
+
+__all__ = ["TableOptions", "answer_table", "query_rows", "score_table", "training_rows"]
+
+Listener = Callable[[Progress], None] | None
+CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How columns of a table that are not plain numbers become features; see `LocalClassifier.fit`.
+
+    Raises
+    ------
+    ParameterError : a value that is none of the choices
+    """
+
+    missing: Any = "refuse"
+    unknown: Any = "error"
+    drop: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
+        if isinstance(self.drop, str):
+            raise ParameterError(f"drop is {self.drop!r}; give a list of names of columns.")
+
+    def check_unused(self, what: str) -> None:
+        """Refuse options where there is no table of named columns to use them on.
+
+        Raises
+        ------
+        ParameterError
+        """
+        usual = TableOptions()
+        for name in ("missing", "unknown", "drop"):
+            if getattr(self, name) != getattr(usual, name):
+                raise ParameterError(
+                    f"{name}={getattr(self, name)!r} has no effect on {what}, whose columns have "
+                    "no kinds; it is for CSV and Parquet files and for DataFrames with "
+                    'y="column". Leave it out.'
+                )
+
+
+def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
+    """Return what reports rows as progress of a stage."""
+    if on_progress is None:
+        return None
+    report = on_progress
+
+    def on_rows(done: int, total: int | None) -> None:
+        report(Progress(stage, done if total else None, total or done))
+
+    return on_rows
+
+
+@contextmanager
+def _removed(folder: Path) -> Iterator[Path]:
+    """Remove a folder at the end."""
+    try:
+        yield folder
+    finally:
+        Folder(str(folder.parent)).drop(folder.name)
+
+
+@contextmanager
+def training_rows(
+    X: Any, label: Any, scratch: Path, options: TableOptions, seed: int, verbose: int
+) -> Iterator[tuple[str, TableEncoding | None]]:
+    """Yield the path of a data set with the rows of a table, and how its columns became features.
+
+    Parameters
+    ----------
+    X : path or frame, as `is_table` tells
+    label : str or None. The column of labels.
+    scratch : Path. A folder for the data set; removed with the context.
+    options : TableOptions
+    seed : int
+    verbose : int. Whether a bar shows the rows that are converted.
+    """
+    with _removed(scratch):
+        with progress_bars(show=bool(verbose)) as on_progress:
+            if _holds_arrays(X):
+                options.check_unused(str(X))
+                rows: tuple[str, TableEncoding | None]
+                rows = _convert_arrays(X, label, scratch, None, on_progress), None
+            else:
+                rows = _convert_table(X, label, scratch, options, seed, on_progress)
+        yield rows
+
+
+def _convert_table(
+    X: Any,
+    label: str | None,
+    scratch: Path,
+    options: TableOptions,
+    seed: int,
+    on_progress: Listener,
+) -> tuple[str, TableEncoding]:
+    """Write a table as a data set; return its path, and how columns became features."""
+    source = open_table(X, label, scratch)
+    label = pick_label_column(source, label, required=True)
+    found = scan_table(
+        source,
+        label,
+        drop=list(options.drop),
+        missing=options.missing,
+        unknown=options.unknown,
+        seed=seed,
+    )
+    dataset = write_table(
+        source,
+        found.encoding,
+        scratch / "rows",
+        label=label,
+        labels=found.labels,
+        n_rows=found.n_rows,
+        on_rows=_rows_done("convert", on_progress),
+    )
+    return dataset.path, found.encoding
+
+
+def _holds_arrays(X: Any) -> bool:
+    """Whether X is the path of a file of arrays, whose columns have no names."""
+    return isinstance(X, str | os.PathLike) and table_kind(X) == "arrays"
+
+
+def _convert_arrays(
+    X: Any, label: str | None, scratch: Path, n_features: int | None, on_progress: Listener
+) -> str:
+    """Write a file of arrays as a data set; return its path."""
+    number = int(label) if label is not None and label.lstrip("-").isdigit() else label
+    target = scratch / "rows"
+    is_sparse = Path(X).suffix.lower() not in (".npz", ".npy")
+    convert(
+        X,
+        target,
+        label=number,
+        n_features=n_features if is_sparse else None,
+        progress=_rows_done("convert", on_progress),
+    )
+    return str(target)
+
+
+@contextmanager
+def query_rows(
+    estimator: Any, X: Any, label: str | None, scratch: Path, *, with_y: bool, on_progress: Listener
+) -> Iterator[str]:
+    """Yield the path of a data set with the rows of a table, as a model takes them.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : path or frame, as `is_table` tells
+    label : str or None. The column of labels; None: that of the training table.
+    scratch : Path. A folder for the data set; removed with the context.
+    with_y : bool. Whether the labels are wanted.
+    on_progress : called with a `Progress` after each batch, or None
+    """
+    with _removed(scratch):
+        if _holds_arrays(X):
+            own = label or (None if with_y else _unlabelled(X, estimator.n_features_in_))
+            yield _convert_arrays(X, own, scratch, estimator.n_features_in_, on_progress)
+            return
+        own = getattr(estimator, "table_", None)
+        source = open_table(X, label or (own.label if own else None), scratch)
+        if with_y and label is None and own is not None and own.label in source.names:
+            label = own.label
+        label = pick_label_column(source, label, required=with_y)
+        encoding = own or _plain_encoding(estimator, source, label)
+        labels, n_rows = None, source.n_rows
+        if with_y and label is not None:
+            n_rows, labels = scan_labels(source, label)
+        dataset = write_table(
+            source,
+            encoding,
+            scratch / "rows",
+            label=label if with_y else None,
+            labels=labels,
+            n_rows=n_rows,
+            with_names=hasattr(estimator, "feature_names_in_"),
+            on_rows=_rows_done("convert", on_progress),
+        )
+        if not dataset.n_rows:
+            raise DataError(f"{source.where} has no rows, so there is nothing to answer.")
+        yield dataset.path
+
+
+def _unlabelled(X: Any, n_features: int) -> str | None:
+    """Return "none" for a single array that is as wide as the features: it holds no label."""
+    if Path(X).suffix.lower() != ".npy":
+        return None
+    return "none" if np.load(X, mmap_mode="r").shape[1:] == (n_features,) else None
+
+
+def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> TableEncoding:
+    """Return the encoding of numbers, for a model that was trained on an array."""
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    if not names:
+        names = [name for name in source.names if name != label]
+        if len(names) == estimator.n_features_in_ + 1 and label is None:
+            names.remove(pick_label_column(source, None, required=True))
+        if len(names) != estimator.n_features_in_:
+            raise DataError(
+                f"{source.where} has {len(names)} columns of features, but the model was trained "
+                f"on {estimator.n_features_in_} features without names. Pass those alone."
+            )
+    return TableEncoding(tuple(ColumnEncoding(str(name)) for name in names))
+
+
+def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyArray:
+    """Return the features of one partition of a Dask DataFrame."""
+    source = open_frame(rows, Path())
+    blocks = [encoding.encode(batch, 0) for batch in source.batches(encoding.column_names)]
+    empty = np.empty((0, len(encoding.feature_names)), encoding.dtype)
+    return np.concatenate([empty, *blocks])
+
+
+def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
+    """Return the features of a Dask DataFrame as a Dask array; lengths are computed now."""
+    encoding.check_columns([str(name) for name in X.columns])
+    parts = X[encoding.column_names].to_delayed()
+    lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
+    starts = np.cumsum([0, *lengths])
+    encode = dask.delayed(encode_partition, pure=True)
+    width = len(encoding.feature_names)
+    blocks = [
+        da.from_delayed(
+            encode(part, encoding, int(start)), (length, width), dtype=np.dtype(encoding.dtype)
+        )
+        for part, start, length in zip(parts, starts, lengths, strict=False)
+    ]
+    return da.concatenate(blocks)
+
+
+def answer_table(estimator: Any, X: Any, answer: Callable[[Any], Any]) -> Any:
+    """Answer the rows of a table, found by the names of their columns.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : path or frame, as `is_table` tells
+    answer : answers rows of features: an array, a Dask array, or the path of a data set
+
+    Returns
+    -------
+    answers : NumPy array, in row order; a lazy Dask array for a Dask DataFrame
+    """
+    encoding = getattr(estimator, "table_", None)
+    if encoding is not None and is_dask_frame(X):
+        return answer(encoded_lazily(X, encoding))
+    with query_rows(estimator, X, None, temporary_path(), with_y=False, on_progress=None) as rows:
+        (answers,) = compute([answer(rows)], estimator.client)
+    return answers
+
+
+def score_table(estimator: Any, X: Any, label: Any, score: Callable[[str], float]) -> float:
+    """Return the accuracy on a table.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : path or frame, as `is_table` tells
+    label : str or None. The column of labels; None: that of the training table.
+    score : scores a data set by its path
+    """
+    check_label(label)
+    with query_rows(estimator, X, label, temporary_path(), with_y=True, on_progress=None) as rows:
+        return score(rows)

@@ -1,0 +1,271 @@
+"""The first pass over a table: what each column holds, what is missing, and what stands for it."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from daskls.datasets.readers._labels import LabelCoder, LabelScan
+from daskls.errors import DataError
+from daskls.partition.shuffle import row_keys
+from daskls.records import Float64, Keys
+from daskls.seeds import MEDIAN_ROWS
+from daskls.tables.arrow import (
+    as_numbers,
+    as_text,
+    column_of,
+    import_arrow,
+    is_category,
+    is_date,
+    is_number,
+    is_text,
+    try_numbers,
+)
+from daskls.tables.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
+from daskls.tables.labels import add_labels
+from daskls.tables.source import TableSource
+
+__all__ = ["MAX_CATEGORIES", "Missing", "ScannedTable", "scan_labels", "scan_table"]
+
+Missing = Literal["refuse", "median"]
+MAX_CATEGORIES = 64
+# Rows that a median is taken of: its rank is then within 1 % of the middle.
+MEDIAN_SAMPLE = 8192
+# Types that float32 holds exactly.
+SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
+
+
+@dataclass(frozen=True)
+class ScannedTable:
+    """The findings of the first pass."""
+
+    n_rows: int
+    encoding: TableEncoding
+    labels: LabelCoder | None
+
+
+@dataclass
+class _MedianSample:
+    """The values of the rows whose keys are least: the same rows however they are dealt."""
+
+    keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
+    values: Float64 = field(default_factory=lambda: np.empty(0))
+
+    def add(self, keys: Keys, values: Float64) -> None:
+        """Take the values of a batch that are there."""
+        there = ~np.isnan(values)
+        if len(self.keys) >= MEDIAN_SAMPLE:
+            there &= keys < self.keys.max()
+        keys, values = np.r_[self.keys, keys[there]], np.r_[self.values, values[there]]
+        least = np.argsort(keys, kind="stable")[:MEDIAN_SAMPLE]
+        self.keys, self.values = keys[least], values[least]
+
+    def median(self) -> float:
+        """Return the median; 0 of no values."""
+        return float(np.median(self.values)) if len(self.values) else 0.0
+
+
+class _Column:
+    """What is known of one column so far."""
+
+    def __init__(self, name: str, kind: Any, *, with_median: bool) -> None:
+        self.name = name
+        self.kind = kind
+        # What is text in a file may be a number; what is text in a frame is not.
+        self.may_be_number = not is_category(kind)
+        self.values: set[str] | None = set()
+        self.first_text: tuple[int, str] | None = None
+        self.first_missing: int | None = None
+        self.sample = _MedianSample() if with_median else None
+
+    def add(self, values: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
+        """Take a batch of values."""
+        numbers = self._numbers(values, row, is_typed=is_typed)
+        missing = np.asarray(values.is_null()) if numbers is None else np.isnan(numbers)
+        if self.first_missing is None and missing.any():
+            self.first_missing = row + int(np.argmax(missing))
+        if numbers is not None and self.sample is not None:
+            self.sample.add(keys, numbers)
+        if is_number(values.type):
+            return
+        if self.values is not None:
+            self.values |= set(as_text(values).unique().drop_null().to_pylist())
+            if len(self.values) > MAX_CATEGORIES:
+                self.values = None
+
+    def _numbers(self, values: Any, row: int, *, is_typed: bool) -> Float64 | None:
+        """Return the batch as numbers, if the column is of numbers as far as is known."""
+        if not self.may_be_number or (is_typed and is_text(values.type)):
+            numbers = None
+        elif is_text(values.type):
+            numbers = try_numbers(values)
+        else:
+            numbers = as_numbers(values, self.name, row)
+        if numbers is None and self.may_be_number and values.null_count < len(values):
+            self.may_be_number = False
+            held = values.drop_null().to_pylist()
+            texts = [v for v in held if not isinstance(v, str) or not _reads(v, is_typed)]
+            self.first_text = (row, str(texts[0] if texts else held[0]))
+        return numbers
+
+    def encoding(self, missing: Missing, where: str) -> ColumnEncoding:
+        """Decide what becomes of the column.
+
+        Raises
+        ------
+        DataError : missing values that are refused, dates, too many categories
+        """
+        if self.first_missing is not None and missing == "refuse":
+            raise DataError(
+                f"{where}: column {self.name!r} has a missing value in row {self.first_missing} "
+                "(the first is 0). Fill or remove such rows, or let the median stand for them and "
+                'a column say so: --missing median, or fit(..., missing="median").'
+            )
+        has_missing = self.first_missing is not None
+        if self.may_be_number:
+            median = self.sample.median() if has_missing and self.sample is not None else None
+            return ColumnEncoding(self.name, "number", fill=median)
+        fill = 0.0 if has_missing else None
+        if self.values is None:
+            raise DataError(self._too_many(where))
+        if self.values and {value.lower() for value in self.values} <= set(FLAGS):
+            return ColumnEncoding(self.name, "flag", fill=fill)
+        if _are_dates(self.values):
+            raise _date_error(where, self.name, "text that is dates")
+        return ColumnEncoding(self.name, "category", tuple(sorted(self.values)), fill)
+
+    def _too_many(self, where: str) -> str:
+        """Say that a column has too many categories, and what to do."""
+        held = ""
+        if self.first_text is not None:
+            held = f" ({self.first_text[1]!r} is the first, from row {self.first_text[0]} on)"
+        return (
+            f"{where}: column {self.name!r} holds text{held}, of more than {MAX_CATEGORIES} "
+            f"different values; up to {MAX_CATEGORIES} become a column each. Leave it out: --drop "
+            f"{self.name!r}, or fit(..., drop=[{self.name!r}]); or make numbers of it first."
+        )
+
+
+def _reads(value: str, is_typed: bool) -> bool:
+    """Whether a text of a file is a number."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return not is_typed
+
+
+def _are_dates(values: set[str]) -> bool:
+    """Whether all texts begin as ISO dates do."""
+    heads = [value.strip()[:10] for value in values]
+    return bool(heads) and all(
+        len(h) == 10 and h[4] == h[7] == "-" and (h[:4] + h[5:7] + h[8:]).isdigit() for h in heads
+    )
+
+
+def _date_error(where: str, name: str, kind: str) -> DataError:
+    """Return the error of a column of dates."""
+    return DataError(
+        f"{where}: column {name!r} holds {kind}, which no distance is defined for. Make numbers of "
+        "it first, as days since a fixed date or the day of the year, or leave it out: --drop "
+        f"{name!r}, or fit(..., drop=[{name!r}])."
+    )
+
+
+def scan_table(
+    source: TableSource,
+    label: str | None,
+    *,
+    drop: list[str] | None = None,
+    missing: Missing = "refuse",
+    unknown: Unknown = "error",
+    seed: int = 0,
+) -> ScannedTable:
+    """Read a table once and decide what becomes of its columns.
+
+    Parameters
+    ----------
+    source : TableSource
+    label : str or None. The column of labels; None: there is none.
+    drop : columns to leave out
+    missing : "refuse", or "median": the median stands for a missing number, zeros for a missing
+        category, and a column more says so
+    unknown : "error" or "zero", for queries
+    seed : int. Of the rows that medians are taken of.
+
+    Raises
+    ------
+    DataError : columns that become no numbers; no rows, or no features
+    """
+    names = _feature_columns(source, label, drop or [])
+    kinds = {name: source.schema.field(name).type for name in names}
+    for name, kind in kinds.items():
+        _check_kind(source.where, name, kind)
+    columns = [_Column(n, kind, with_median=missing == "median") for n, kind in kinds.items()]
+    labels = None if label is None else LabelScan()
+    row = 0
+    for batch in source.batches(names if label is None else [*names, label]):
+        keys = row_keys(np.arange(row, row + batch.num_rows), MEDIAN_ROWS(seed))
+        for column in columns:
+            values = column_of(batch, column.name)
+            column.add(values, keys, row, is_typed=source.is_typed)
+        if labels is not None and label is not None:
+            add_labels(labels, column_of(batch, label), source, label, row)
+        row += batch.num_rows
+    if not row:
+        raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
+    found = tuple(column.encoding(missing, source.where) for column in columns)
+    encoding = TableEncoding(found, label, unknown, _dtype(source, kinds))
+    return ScannedTable(row, encoding, None if labels is None else labels.finish())
+
+
+def _feature_columns(source: TableSource, label: str | None, drop: list[str]) -> list[str]:
+    """Return the columns that become features."""
+    strange = [name for name in drop if name not in source.names]
+    if strange:
+        raise DataError(
+            f"{source.where} has no column {strange[0]!r} to leave out; its columns are "
+            f"{', '.join(source.names[:20])}."
+        )
+    names = [name for name in source.names if name != label and name not in set(drop)]
+    if not names:
+        raise DataError(f"{source.where} has no feature columns besides the label {label!r}.")
+    return names
+
+
+def _check_kind(where: str, name: str, kind: Any) -> None:
+    """Refuse columns that are neither numbers, nor text, nor categories.
+
+    Raises
+    ------
+    DataError
+    """
+    if is_date(kind):
+        raise _date_error(where, name, f"dates or times ({kind})")
+    types = import_arrow().types
+    if not (
+        is_number(kind)
+        or is_text(kind)
+        or is_category(kind)
+        or types.is_boolean(kind)
+        or types.is_null(kind)
+    ):
+        raise DataError(
+            f"{where}: column {name!r} holds {kind}, which is neither numbers, text nor "
+            f"categories. Make numbers of it first, or leave it out: --drop {name!r}."
+        )
+
+
+def _dtype(source: TableSource, kinds: dict[str, Any]) -> str:
+    """Return the type of the features: float32 where it holds all values exactly."""
+    is_small = source.is_typed and all(str(kind) in SMALL for kind in kinds.values())
+    return "float32" if is_small else "float64"
+
+
+def scan_labels(source: TableSource, label: str) -> tuple[int, LabelCoder]:
+    """Read the column of labels alone; return its rows and its classes."""
+    scan, row = LabelScan(), 0
+    for batch in source.batches([label]):
+        add_labels(scan, column_of(batch, label), source, label, row)
+        row += batch.num_rows
+    return row, scan.finish()

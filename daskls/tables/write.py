@@ -1,0 +1,69 @@
+"""The second pass over a table: its rows as features, into a data set on Zarr."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from daskls.datasets.readers._labels import LabelCoder
+from daskls.store.dataset import Dataset, DatasetWriter
+from daskls.tables.arrow import column_of
+from daskls.tables.encoding import TableEncoding
+from daskls.tables.labels import raw_labels
+from daskls.tables.source import TableSource
+
+__all__ = ["RowsDone", "write_table"]
+
+# Called with the rows that are done, and all of them if that is known.
+RowsDone = Callable[[int, int | None], None]
+
+
+def write_table(
+    source: TableSource,
+    encoding: TableEncoding,
+    target: Path,
+    *,
+    label: str | None = None,
+    labels: LabelCoder | None = None,
+    n_rows: int | None = None,
+    with_names: bool = True,
+    on_rows: RowsDone | None = None,
+) -> Dataset:
+    """Write the features of a table, and its labels if it has some, as a data set.
+
+    Parameters
+    ----------
+    source : TableSource
+    encoding : TableEncoding
+    target : Path. Must not exist.
+    label, labels : the column of labels and its classes, or None
+    n_rows : int or None. How many there are, for progress.
+    with_names : bool. Whether the features keep their names.
+    on_rows : called after each batch, or None
+
+    Raises
+    ------
+    DataError : as `TableEncoding.encode`
+    StoreError : the disk refuses
+    """
+    encoding.check_columns(source.names)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    names = encoding.feature_names
+    wanted = encoding.column_names
+    done = 0
+    with DatasetWriter(
+        target,
+        len(names),
+        encoding.dtype,
+        with_y=labels is not None,
+        classes=None if labels is None else labels.classes,
+        feature_names=names if with_names else None,
+        source=source.where,
+    ) as writer:
+        for batch in source.batches(wanted if label is None else [*wanted, label]):
+            y = None
+            if labels is not None and label is not None:
+                y = labels.encode(raw_labels(column_of(batch, label), source))
+            writer.append(encoding.encode(batch, done), y)
+            done += batch.num_rows
+            if on_rows is not None:
+                on_rows(done, n_rows)
+    return writer.close()
