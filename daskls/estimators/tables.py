@@ -240,9 +240,11 @@ def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> T
 def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyArray:
     """Return the features of one partition of a Dask DataFrame."""
     source = open_frame(rows, Path())
-    blocks = [encoding.encode(batch, 0) for batch in source.batches(encoding.column_names)]
-    empty = np.empty((0, len(encoding.feature_names)), encoding.dtype)
-    return np.concatenate([empty, *blocks])
+    blocks = [np.empty((0, len(encoding.feature_names)), encoding.dtype)]
+    for batch in source.batches(encoding.column_names):
+        blocks.append(encoding.encode(batch, first_row))
+        first_row += batch.num_rows
+    return np.concatenate(blocks)
 
 
 def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:

@@ -72,7 +72,7 @@ class _Column:
         self.name = name
         self.kind = kind
         # What is text in a file may be a number; what is text in a frame is not.
-        self.may_be_number = not is_category(kind)
+        self.may_be_number = not (is_category(kind) or import_arrow().types.is_boolean(kind))
         self.values: set[str] | None = set()
         self.first_text: tuple[int, str] | None = None
         self.first_missing: int | None = None
@@ -86,7 +86,7 @@ class _Column:
             self.first_missing = row + int(np.argmax(missing))
         if numbers is not None and self.sample is not None:
             self.sample.add(keys, numbers)
-        if is_number(values.type):
+        if numbers is not None and is_number(values.type):
             return
         if self.values is not None:
             self.values |= set(as_text(values).unique().drop_null().to_pylist())

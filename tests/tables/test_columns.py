@@ -1,0 +1,379 @@
+"""Missing values, categories, dates and labels: what becomes of columns, and what is refused."""
+
+import json
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import zarr
+from support import run_cli as run
+
+import daskls
+from daskls import DataError, ParameterError
+from daskls.tables.encoding import ColumnEncoding, TableEncoding
+from daskls.tables.paths import open_table
+from daskls.tables.scan import MAX_CATEGORIES, MEDIAN_SAMPLE, scan_table
+
+PARAMS = {"cell_size": 300, "cv": 2, "C": [1.0, 10.0], "gamma": [0.5, 2.0], "random_state": 0}
+SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "0.5,2")
+QUIET = ("--workers", "0", "--quiet")
+
+
+def make_frame(n_rows=600, seed=0):
+    """Return rows of every kind: numbers, true and false, categories, with and without gaps."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n_rows).astype(float),
+            "member": rng.random(n_rows) > 0.5,
+            "color": rng.choice(["red", "green", "blue"], n_rows),
+            "city": rng.choice(["Bern", "Oslo"], n_rows),
+            "income": rng.random(n_rows) * 10,
+        }
+    )
+    frame["kind"] = np.where((frame.color == "red") ^ (frame.income > 5), "buys", "looks")
+    frame.loc[rng.random(n_rows) < 0.2, "age"] = np.nan
+    frame.loc[rng.random(n_rows) < 0.1, "city"] = None
+    return frame
+
+
+TRAIN, TEST = make_frame(), make_frame(200, 1)
+CODED = ["age", "age is missing", "member", "color=blue", "color=green", "color=red"]
+CODED += ["city=Bern", "city=Oslo", "city is missing", "income"]
+
+
+def by_hand(frame, median):
+    """Return the features as pandas makes them."""
+    return np.column_stack(
+        [
+            frame.age.fillna(median),
+            frame.age.isna(),
+            frame.member,
+            *(frame.color == color for color in ("blue", "green", "red")),
+            *(frame.city == city for city in ("Bern", "Oslo")),
+            frame.city.isna(),
+            frame.income,
+        ]
+    ).astype(float)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="median")
+
+
+def write(frame, path):
+    frame.to_csv(path, index=False)
+    return path
+
+
+def scan(source, **options):
+    return scan_table(open_table(source, "kind", None), "kind", **options).encoding
+
+
+def test_features_are_what_pandas_makes_of_the_columns(trained):
+    median = TRAIN.age.median()
+    assert trained.feature_names_in_.tolist() == CODED
+    same = daskls.VoronoiSVC(**PARAMS).fit(by_hand(TRAIN, median), TRAIN.kind.to_numpy())
+    X = by_hand(TEST, median)
+    np.testing.assert_array_equal(trained.decision_function(TEST), same.decision_function(X))
+    assert trained.score(TEST) == same.score(X, TEST.kind.to_numpy())
+    # The rows of a data set are those that `predict` sees, for a Dask DataFrame too.
+    lazy = trained.predict(dd.from_pandas(TEST, npartitions=3))
+    assert isinstance(lazy, da.Array)
+    assert lazy.compute().tolist() == same.predict(X).tolist()
+
+
+def test_a_text_file_gives_the_model_of_the_frame(trained, tmp_path):
+    path = write(TRAIN, tmp_path / "train.csv")
+    model = daskls.VoronoiSVC(**PARAMS).fit(path, "kind", missing="median")
+    np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
+    queries = write(TEST, tmp_path / "test.csv")
+    assert model.predict(queries).tolist() == trained.predict(TEST).tolist()
+    assert model.score(queries) == trained.score(TEST)
+
+
+def test_the_encoding_is_json_in_the_model(trained, tmp_path):
+    trained.save(tmp_path / "model.zarr")
+    attributes = json.loads((tmp_path / "model.zarr" / "zarr.json").read_text())["attributes"]
+    table = attributes["meta"]["table"]
+    assert table["label"] == "kind"
+    assert {"name": "age", "kind": "number", "fill": TRAIN.age.median()} in table["columns"]
+    loaded = daskls.load(tmp_path / "model.zarr")
+    assert loaded.table_ == trained.table_
+    assert loaded.predict(TEST).tolist() == trained.predict(TEST).tolist()
+
+
+def test_a_model_without_a_table_has_no_encoding(trained):
+    X = by_hand(TRAIN, 0.0)
+    model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="median")
+    assert not hasattr(model.fit(X, TRAIN.kind.to_numpy()), "table_")
+    assert "table" not in model._reader.meta
+
+
+@pytest.mark.parametrize("n_parts", [1, 4, 7])
+def test_medians_are_of_the_same_rows_however_they_are_dealt(n_parts, tmp_path):
+    n_rows = 3 * MEDIAN_SAMPLE
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_cauchy(n_rows), "kind": rng.integers(0, 2, n_rows)})
+    frame.loc[::5, "a"] = np.nan
+    whole = scan(frame, missing="median", seed=3).columns[0].fill
+    dealt = scan(dd.from_pandas(frame, npartitions=n_parts), missing="median", seed=3)
+    assert dealt.columns[0].fill == whole
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=n_rows // n_parts)
+    assert scan(tmp_path / "rows.parquet", missing="median", seed=3).columns[0].fill == whole
+    # A sample: near the median of all, another with another seed.
+    assert abs(whole - frame.a.median()) < 0.05
+    assert scan(frame, missing="median", seed=4).columns[0].fill != whole
+    # Few rows are all looked at.
+    few = frame.iloc[:1000]
+    assert scan(few, missing="median", seed=3).columns[0].fill == few.a.median()
+
+
+def test_kinds_do_not_depend_on_where_a_block_of_text_ends(tmp_path, monkeypatch):
+    frame = pd.DataFrame({"a": [*map(str, range(40)), "x"], "b": np.arange(41.0)})
+    frame["kind"] = np.arange(41) % 2
+    path = write(frame, tmp_path / "rows.csv")
+    whole = scan(path)
+    monkeypatch.setattr("daskls.tables.text.TEXT_BLOCK_NBYTES", 64)
+    assert len(list(open_table(path, "kind", None).batches(["a"]))) > 3
+    assert scan(path) == whole
+    assert [column.kind for column in whole.columns] == ["category", "number"]
+    assert len(whole.columns[0].categories) == 41
+
+
+def test_missing_values_are_refused_by_default(tmp_path):
+    row = int(TRAIN.age.isna().argmax())
+    for source in (TRAIN, write(TRAIN, tmp_path / "train.csv")):
+        with pytest.raises(DataError, match=rf"'age' has a missing value in row {row} .*median"):
+            daskls.VoronoiSVC(**PARAMS).fit(source, "kind")
+    text = "age,kind\n1,a\nNA,b\n"
+    (tmp_path / "na.csv").write_text(text)
+    fit = ("fit", tmp_path / "na.csv", tmp_path / "m.zarr", "--label", "kind", *QUIET)
+    result = run(*fit, code=1)
+    assert "--missing median" in result.stderr
+    assert not (tmp_path / "m.zarr").exists()
+
+
+def test_a_missing_value_in_a_column_that_had_none_is_an_error(trained, tmp_path):
+    gap = TEST.copy()
+    gap.loc[7, "income"] = np.nan
+    gap.loc[5, "color"] = None
+    for source in (gap, write(gap, tmp_path / "gap.csv"), dd.from_pandas(gap, npartitions=3)):
+        with pytest.raises(DataError, match=r"'color' has a missing value in row 5 "):
+            np.asarray(trained.predict(source))
+    with pytest.raises(DataError, match=r"'income' has a missing value in row 7 "):
+        trained.predict(gap.assign(color="red"))
+
+
+def test_an_unseen_category_is_an_error_or_zeros(trained, tmp_path):
+    strange = TEST.copy()
+    strange.loc[[3, 9], "color"] = ["violet", "pink"]
+    with pytest.raises(DataError, match=r"'color' holds 'violet' in row 3 .*blue, green, red"):
+        trained.predict(strange)
+    with pytest.raises(DataError, match=r"'violet' in row 3 |'pink' in row 9 "):
+        trained.predict(dd.from_pandas(strange, npartitions=60)).compute()
+    train, test = write(TRAIN, tmp_path / "train.csv"), write(strange, tmp_path / "test.csv")
+    fit = ("fit", train, tmp_path / "m.zarr", "--label", "kind", "--missing", "median", *SMALL)
+    run(*fit, "--random-state", "0", *QUIET)
+    predict = ("predict", tmp_path / "m.zarr", test, tmp_path / "out.csv")
+    assert "--unknown zero" in run(*predict, *QUIET, code=1).stderr
+    assert not (tmp_path / "out.csv").exists()
+    run(*predict, "--unknown", "zero", *QUIET)
+    zeros = by_hand(strange, TRAIN.age.median())
+    assert (zeros[[3, 9], 3:6] == 0).all()
+    wanted = daskls.load(tmp_path / "m.zarr")
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        labels = wanted.predict(zeros)
+    assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == labels.tolist()
+    # Said in training, it holds for all queries.
+    open_model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="median", unknown="zero")
+    assert open_model.predict(strange).tolist() == labels.tolist()
+    score = ("score", tmp_path / "m.zarr", test, *QUIET)
+    assert "violet" in run(*score, code=1).stderr
+    run(*score, "--unknown", "zero")
+
+
+def test_text_among_numbers_of_a_query_is_named(trained, tmp_path):
+    text = TEST.astype({"income": object}).copy()
+    text.loc[11, "income"] = "much"
+    with pytest.raises(DataError, match=r"'income' holds 'much' in row 11 "):
+        trained.predict(write(text, tmp_path / "text.csv"))
+
+
+def test_columns_of_a_query_are_found_by_name(trained):
+    moved = TEST[[*TEST.columns[::-1]]].assign(extra="anything")
+    assert trained.predict(moved).tolist() == trained.predict(TEST).tolist()
+    with pytest.raises(DataError, match=r"no column 'color', which the model was trained on"):
+        trained.predict(TEST.drop(columns="color"))
+
+
+REFUSED = {
+    "dates": (lambda n: pd.date_range("2020", periods=n), r"'odd' holds dates or times.*days"),
+    "text of dates": (lambda n: ["2020-01-02", "2021-03-04"] * (n // 2), "text that is dates"),
+    "durations": (lambda n: pd.to_timedelta(np.arange(n), "s"), "dates or times"),
+    "many categories": (lambda n: [f"name {i}" for i in range(n)], "more than 64 different"),
+    "lists": (lambda n: [[1, 2]] * n, "neither numbers, text nor"),
+    "mixed kinds": (lambda n: [1, "a"] * (n // 2), "neither numbers nor text nor"),
+    "complex numbers": (lambda n: np.arange(n) * 1j, "neither numbers nor text nor"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_column_that_becomes_no_number_is_refused_or_left_out(what, tmp_path):
+    make, words = REFUSED[what]
+    frame = TRAIN[["income", "kind"]].assign(odd=make(len(TRAIN)))
+    with pytest.raises(DataError, match=words):
+        daskls.VoronoiSVC(**PARAMS).fit(frame, "kind")
+    if what in ("mixed kinds", "complex numbers"):
+        return
+    model = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", drop=["odd"])
+    assert model.feature_names_in_.tolist() == ["income"]
+    if what in ("dates", "many categories"):
+        path = write(frame, tmp_path / "rows.csv")
+        fit = ("fit", path, tmp_path / "m.zarr", "--label", "kind", *SMALL, *QUIET)
+        assert "--drop" in run(*fit, code=1).stderr
+        assert "income" in run(*fit, "--drop", "odd").stdout
+
+
+def test_up_to_the_bound_categories_become_a_column_each():
+    values = [f"v{i:02}" for i in range(MAX_CATEGORIES)]
+    frame = pd.DataFrame({"a": values * 2, "kind": [0, 1] * MAX_CATEGORIES})
+    assert scan(frame).columns == (ColumnEncoding("a", "category", tuple(values)),)
+    more = pd.concat([frame, pd.DataFrame({"a": ["one more"], "kind": [0]})])
+    with pytest.raises(DataError, match=f"more than {MAX_CATEGORIES} "):
+        scan(more)
+
+
+def test_categories_of_numbers_are_categories():
+    frame = pd.DataFrame({"zone": pd.Categorical([3, 1, 3, 1]), "kind": [0, 1, 0, 1]})
+    encoding = scan(frame)
+    assert encoding.columns == (ColumnEncoding("zone", "category", ("1", "3")),)
+    batch = pa.table({"zone": [1, 3, 1]})
+    assert encoding.encode(batch, 0).tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
+# On the command line a warning is a line, not an error as elsewhere in the tests.
+@pytest.mark.filterwarnings("default:No label column")
+def test_the_label_is_taken_by_its_usual_names_and_said(tmp_path):
+    for name in ("y", "label", "target", "class"):
+        frame = TRAIN[["income", "member", "kind"]].rename(columns={"kind": name})
+        with pytest.warns(UserWarning, match=f"No label column was named; it is '{name}'"):
+            model = daskls.VoronoiSVC(**PARAMS).fit(frame)
+        assert model.classes_.tolist() == ["buys", "looks"]
+        assert model.table_.label == name
+    result = run("fit", write(frame, tmp_path / "a.csv"), tmp_path / "a.zarr", *SMALL, *QUIET)
+    assert "No label column was named; it is 'class'" in result.stderr
+    # It says what became of each column.
+    assert "1 numbers as they are: income" in result.stdout
+    assert "member: true or false" in result.stdout
+
+
+def test_a_label_that_is_not_named_is_an_error_that_lists_the_columns(tmp_path):
+    path = write(TRAIN, tmp_path / "train.csv")
+    result = run("fit", path, tmp_path / "m.zarr", *QUIET, code=1)
+    assert "age, member, color, city, income, kind" in result.stderr
+    assert "--label NAME" in result.stderr
+    two = TRAIN.assign(y=1, label=2)
+    with pytest.raises(DataError, match=r"several usual names \(y, label\)"):
+        daskls.VoronoiSVC(**PARAMS).fit(two)
+    with pytest.raises(DataError, match=r"no column 'sort'; its 6 columns are: age"):
+        daskls.VoronoiSVC(**PARAMS).fit(path, "sort")
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [True, False], ["a", "b"], [-1, 1], [1.0, 2.0]])
+def test_classes_are_those_of_the_numpy_route(labels, tmp_path):
+    kinds = np.array(labels)[(TRAIN.kind == "buys").astype(int)]
+    frame = TRAIN[["income"]].assign(kind=kinds)
+    direct = daskls.VoronoiSVC(**PARAMS).fit(TRAIN[["income"]].to_numpy(), kinds).classes_
+    for source in (frame, write(frame, tmp_path / "rows.csv")):
+        classes = daskls.VoronoiSVC(**PARAMS).fit(source, "kind").classes_
+        assert classes.tolist() == direct.tolist()
+
+
+def test_missing_labels_are_refused(tmp_path):
+    frame = TRAIN[["income", "kind"]].copy()
+    frame.loc[4, "kind"] = None
+    for source in (frame, write(frame, tmp_path / "rows.csv")):
+        with pytest.raises(DataError, match=r"label 'kind' of row 4 .* is missing"):
+            daskls.VoronoiSVC(**PARAMS).fit(source, "kind")
+
+
+BROKEN = {
+    "a short line": ("a,b,kind\n1,2,x\n3,y\n", "Expected 3 columns, got 2"),
+    "no rows": ("a,b,kind\n", "no rows"),
+    "nothing": ("", "is empty"),
+    "two columns of a name": ("a,a,kind\n1,2,x\n", "more than one column 'a'"),
+    "no features": ("kind\nx\ny\n", "no feature columns"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_file_is_one_sentence(what, tmp_path):
+    text, words = BROKEN[what]
+    (tmp_path / "rows.csv").write_text(text)
+    fit = ("fit", tmp_path / "rows.csv", tmp_path / "m.zarr", "--label", "kind", *QUIET)
+    assert words in run(*fit, code=1).stderr
+    assert not (tmp_path / "m.zarr").exists()
+
+
+def test_files_that_are_no_tables_are_refused(tmp_path):
+    (tmp_path / "rows.parquet").write_text("a,b\n")
+    with pytest.raises(DataError, match="not a Parquet file"):
+        daskls.VoronoiSVC().fit(tmp_path / "rows.parquet", "a")
+    (tmp_path / "rows.csv").write_bytes(b"a,kind\n\xff\xfe,1\n")
+    with pytest.raises(DataError, match="UTF-8"):
+        daskls.VoronoiSVC().fit(tmp_path / "rows.csv", "kind")
+    with pytest.raises(DataError, match="No file matches"):
+        daskls.VoronoiSVC().fit(str(tmp_path / "no-*.csv"), "kind")
+    (tmp_path / "other.csv").write_text("b,kind\n1,1\n")
+    with pytest.raises(DataError, match="have the same columns"):
+        daskls.VoronoiSVC().fit(str(tmp_path / "*.csv"), "kind")
+
+
+def test_options_of_tables_are_refused_for_arrays(tmp_path):
+    X, y = by_hand(TRAIN, 0.0), TRAIN.kind.to_numpy()
+    for options in ({"missing": "median"}, {"unknown": "zero"}, {"drop": ["a"]}):
+        with pytest.raises(ParameterError, match="no effect on an array"):
+            daskls.VoronoiSVC(**PARAMS).fit(X, y, **options)
+    with pytest.raises(ParameterError, match="missing is 'mean'"):
+        daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="mean")
+    group = zarr.create_group(tmp_path / "rows.zarr")
+    group.create_array("X", data=X, chunks=X.shape)
+    group.create_array("y", data=(y == "buys").astype(int), chunks=y.shape)
+    fit = ("fit", tmp_path / "rows.zarr", tmp_path / "m.zarr", *QUIET)
+    assert "are for tables" in run(*fit, "--label", "y", code=2).stderr
+
+
+def test_the_same_command_trains_nothing_again_and_another_table_is_refused(tmp_path):
+    path = write(TRAIN, tmp_path / "train.csv")
+    fit = ("fit", path, tmp_path / "m.zarr", "--label", "kind", "--missing", "median", *SMALL)
+    options = ("--random-state", "0", *QUIET)
+    run(*fit, *options)
+    written = {p: p.stat().st_mtime_ns for p in (tmp_path / "m.zarr").rglob("*") if p.is_file()}
+    run(*fit, *options)
+    assert written == {
+        p: p.stat().st_mtime_ns for p in (tmp_path / "m.zarr").rglob("*") if p.is_file()
+    }
+    assert "belongs to another fit" in run(*fit, "--drop", "age", *options, code=1).stderr
+
+
+def test_labels_beside_a_frame_of_numbers_are_taken_as_before():
+    X, y = TRAIN[["income", "member"]].astype(float), TRAIN.kind
+    model = daskls.VoronoiSVC(**PARAMS).fit(X, y)
+    assert not hasattr(model, "table_")
+    named = daskls.VoronoiSVC(**PARAMS).fit(X.assign(kind=y), "kind")
+    np.testing.assert_array_equal(model.decision_function(X), named.decision_function(X))
+
+
+def test_json_keeps_every_part_of_an_encoding():
+    columns = (
+        ColumnEncoding("a", fill=0.5),
+        ColumnEncoding("b", "category", ("x", "y"), 0.0),
+        ColumnEncoding("c", "flag"),
+    )
+    encoding = TableEncoding(columns, "kind", "zero", "float32")
+    assert TableEncoding.from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
