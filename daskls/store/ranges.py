@@ -42,7 +42,9 @@ def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
     if len(metadata.codecs) != 1 or not isinstance(metadata.codecs[0], BytesCodec):
         return None
     endian = metadata.codecs[0].endian
-    stored: np.dtype[Any] = dtype.newbyteorder("<" if endian is None else endian.value)
+    # Newer Zarr gives a word, older an enumeration of words.
+    word = "<" if endian is None else getattr(endian, "value", endian)
+    stored: np.dtype[Any] = dtype.newbyteorder(word)
     return stored
 
 
