@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from daskls.estimators.chunks import RandomChunkSVC
+    from daskls.estimators.encoder import TableEncoder
     from daskls.estimators.falk import FalkSVC
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
     from daskls.estimators.landmark import LandmarkSVC
@@ -44,6 +45,7 @@ __all__ = [
     "ParameterError",
     "RandomChunkSVC",
     "StoreError",
+    "TableEncoder",
     "VoronoiSVC",
     "__version__",
     "load",
@@ -54,6 +56,7 @@ _PATHS = (*(entry.estimator for entry in METHODS), *FILTERS.values())
 _HOMES = {
     **{path.partition(":")[2]: f"daskls.{path.partition(':')[0]}" for path in _PATHS},
     "load": "daskls.estimators.load",
+    "TableEncoder": "daskls.estimators.encoder",
     **dict.fromkeys(
         (
             "ClusterError",

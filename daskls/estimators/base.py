@@ -3,8 +3,7 @@
 import os
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -215,7 +214,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         MemoryPlanError : the largest task, or the sample, would not fit a worker
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        from daskls.estimators.tables import TableOptions, training_rows
+        from daskls.estimators.tables import TableOptions, training_rows, unless_empty
 
         self._validate_params()
         current_client(self.client)
@@ -233,7 +232,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             scratch = store / f"input-{uuid.uuid4().hex}"
             seed = self.random_state if isinstance(self.random_state, Integral) else 0
             with (
-                _unless_empty(store),
+                unless_empty(store),
                 own_store(store),
                 training_rows(X, y, scratch, options, int(seed), self.verbose) as (rows, table),
             ):
@@ -536,17 +535,6 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         """
         check_is_fitted(self)
         copy_model(self._handle, path)
-
-
-@contextmanager
-def _unless_empty(store: Path) -> Iterator[None]:
-    """Remove a store that a refused table leaves empty, as one refused before it is begun."""
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            store.rmdir()
-        raise
 
 
 def _bounds(eps: float | Sequence[float]) -> Float64:

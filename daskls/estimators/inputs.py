@@ -182,6 +182,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         names; what is no array of numbers with rows and features
     """
     check_unmasked(X, "X")
+    _check_dense(X)
     check_columns(X)
     with _one_error():
         rows: Reals = check_array(
@@ -193,6 +194,25 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         )
         # scikit-learn before 1.9 leaves objects beside pandas' own kinds of numbers as they are.
         return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+
+
+def _check_dense(X: Any) -> None:
+    """Refuse a sparse matrix, with what it would take as a dense one.
+
+    Raises
+    ------
+    DataError
+    """
+    if not (hasattr(X, "nnz") and hasattr(X, "toarray")):
+        return
+    n_rows, n_features = X.shape
+    nbytes = n_rows * n_features * X.dtype.itemsize
+    raise DataError(
+        f"X is sparse ({n_rows} x {n_features}, {X.nnz} values), but dense rows are required: "
+        f"{nbytes / 2**20:,.1f} MiB of {X.dtype}. Where that fits, pass X.toarray(); else reduce "
+        "the features first (scikit-learn's TruncatedSVD), or pass the path of a LIBSVM file, "
+        "which is made dense on disk a block at a time."
+    )
 
 
 def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:

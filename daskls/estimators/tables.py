@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,16 @@ from daskls.tables.scan import scan_labels, scan_table
 from daskls.tables.source import TableSource
 from daskls.tables.write import RowsDone, write_table
 
-__all__ = ["TableOptions", "answer_table", "query_rows", "score_table", "training_rows"]
+__all__ = [
+    "TableOptions",
+    "answer_table",
+    "encoded_lazily",
+    "query_rows",
+    "removed",
+    "score_table",
+    "training_rows",
+    "unless_empty",
+]
 
 Listener = Callable[[Progress], None] | None
 CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
@@ -84,12 +93,23 @@ def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
 
 
 @contextmanager
-def _removed(folder: Path) -> Iterator[Path]:
+def removed(folder: Path) -> Iterator[Path]:
     """Remove a folder at the end."""
     try:
         yield folder
     finally:
         Folder(str(folder.parent)).drop(folder.name)
+
+
+@contextmanager
+def unless_empty(store: Path) -> Iterator[None]:
+    """Remove a store that a refused table leaves empty, as one refused before it is begun."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            store.rmdir()
+        raise
 
 
 @contextmanager
@@ -107,7 +127,7 @@ def training_rows(
     seed : int
     verbose : int. Whether a bar shows the rows that are converted.
     """
-    with _removed(scratch):
+    with removed(scratch):
         with progress_bars(show=bool(verbose)) as on_progress:
             if _holds_arrays(X):
                 options.check_unused(str(X))
@@ -186,7 +206,7 @@ def query_rows(
     with_y : bool. Whether the labels are wanted.
     on_progress : called with a `Progress` after each batch, or None
     """
-    with _removed(scratch):
+    with removed(scratch):
         if _holds_arrays(X):
             own = label or (None if with_y else _unlabelled(X, estimator.n_features_in_))
             yield _convert_arrays(X, own, scratch, estimator.n_features_in_, on_progress)

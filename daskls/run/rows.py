@@ -183,6 +183,9 @@ def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
 def _open(source: Any, name: str, nbytes: int) -> da.Array:
     """Return a Dask array of a Dask or Zarr array, or of a path to one."""
     check_unmasked(source, name)
+    # An xarray DataArray over Dask.
+    if hasattr(source, "dims") and isinstance(getattr(source, "data", None), da.Array):
+        source = source.data
     if dask.is_dask_collection(source):
         if not isinstance(source, da.Array):
             raise DataError(

@@ -218,7 +218,8 @@ def test_dask_dataframe():
 def test_sparse(model):
     sparse = scipy.sparse.csr_array(X)
     for call in (lambda: small_svc().fit(sparse, Y), lambda: model.predict(sparse)):
-        with pytest.raises(TypeError, match=r"[Ss]parse .*(dense|toarray)"):
+        nbytes = f"{X.nbytes / 2**20:,.1f} MiB"
+        with pytest.raises(DataError, match=f"sparse .*dense rows are required: {nbytes}.*toarray"):
             call()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import xarray as xr
 import zarr
 from support import run_cli as run
 
@@ -377,3 +378,40 @@ def test_json_keeps_every_part_of_an_encoding():
     )
     encoding = TableEncoding(columns, "kind", "zero", "float32")
     assert TableEncoding.from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
+
+
+def test_the_encoder_is_the_transformer_of_what_fit_does(trained, tmp_path):
+    encoder = daskls.TableEncoder("kind", missing="median").fit(TRAIN)
+    X = by_hand(TEST, TRAIN.age.median())
+    np.testing.assert_array_equal(encoder.transform(TEST), X)
+    assert encoder.get_feature_names_out().tolist() == CODED
+    assert encoder.table_ == trained.table_
+    lazy = encoder.transform(dd.from_pandas(TEST, npartitions=3))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_array_equal(lazy.compute(), X)
+    dataset = encoder.to_zarr(write(TRAIN, tmp_path / "train.csv"), tmp_path / "train.zarr")
+    np.testing.assert_array_equal(dataset.X[:], by_hand(TRAIN, TRAIN.age.median()))
+    same = daskls.VoronoiSVC(**PARAMS).fit(dataset.path)
+    np.testing.assert_array_equal(
+        same.decision_function(pd.DataFrame(X, columns=CODED)), trained.decision_function(TEST)
+    )
+    unlabelled = write(TEST.drop(columns="kind"), tmp_path / "test.csv")
+    assert encoder.to_zarr(unlabelled, tmp_path / "test.zarr").y is None
+    for table, words in ((X, "no named columns"), (tmp_path / "test.zarr", "no named columns")):
+        with pytest.raises(DataError, match=words):
+            daskls.TableEncoder().fit(table)
+    with pytest.raises(DataError, match="to_zarr"):
+        encoder.transform(unlabelled)
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_an_xarray_of_rows_and_features_is_an_array(is_lazy):
+    X = by_hand(TRAIN, 0.0)
+    rows = xr.DataArray(X, dims=("row", "feature"))
+    rows = rows.chunk({"row": 250}) if is_lazy else rows
+    y = TRAIN.kind.to_numpy()
+    model = daskls.VoronoiSVC(**PARAMS).fit(rows, y)
+    same = daskls.VoronoiSVC(**PARAMS).fit(X, y)
+    labels = model.predict(rows)
+    assert isinstance(labels, da.Array) == is_lazy
+    assert np.asarray(labels).tolist() == same.predict(X).tolist()

@@ -1,0 +1,215 @@
+"""A transformer of tables: the encoding that `fit` learns of one, for use on its own."""
+
+import os
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import DataError
+from daskls.estimators.tables import TableOptions, encoded_lazily, removed
+from daskls.store.dataset import Dataset
+from daskls.store.temporary import temporary_path
+from daskls.tables.frames import is_dask_frame, is_frame
+from daskls.tables.labels import pick_label_column
+from daskls.tables.paths import is_table, open_table
+from daskls.tables.scan import scan_labels, scan_table
+from daskls.tables.source import TableSource
+from daskls.tables.write import write_table
+
+__all__ = ["TableEncoder"]
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Named columns to features: numbers as they are, categories a column each, gaps filled.
+
+    What every classifier's ``fit`` does with a table, as a transformer that streams: CSV, TSV and
+    Parquet files, folders and patterns of them, DataFrames of pandas, Polars and Dask, Arrow
+    tables, xarray Datasets. A batch of rows is in memory at a time.
+
+    Parameters
+    ----------
+    label : str or None. The column of labels, which becomes no feature.
+    missing : "refuse" or "median". Missing values: refused, or the median of a seeded sample of
+        rows stands for them and one feature more says where.
+    unknown : "error" or "zero". What a category that no row of `fit` had becomes: an error, or
+        zeros.
+    drop : names of columns to leave out
+    random_state : int. Seed of the sample that medians are taken of; the same rows, however they
+        are dealt to files, partitions and blocks.
+
+    Attributes
+    ----------
+    table_ : the encoding, a record that ``to_json`` makes JSON of; ``describe`` says it in words
+    feature_names_in_ : array (n_columns,) of the names of the columns that become features
+    n_features_in_ : int. Number of these.
+
+    Notes
+    -----
+    Ours: scikit-learn's and dask-ml's encoders take what is in memory, or Dask alone.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from daskls import TableEncoder
+    >>> fruit = pd.DataFrame({"weight": [0.2, None, 0.4], "color": ["red", "green", "red"]})
+    >>> encoder = TableEncoder(missing="median").fit(fruit)
+    >>> encoder.get_feature_names_out().tolist()
+    ['weight', 'weight is missing', 'color=green', 'color=red']
+    >>> encoder.transform(fruit)[1].round(6).tolist()
+    [0.3, 1.0, 1.0, 0.0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "label": [str, None],
+        "missing": [StrOptions({"refuse", "median"})],
+        "unknown": [StrOptions({"error", "zero"})],
+        "drop": ["array-like"],
+        "random_state": [int],
+    }
+
+    def __init__(
+        self,
+        label: str | None = None,
+        *,
+        missing: Literal["refuse", "median"] = "refuse",
+        unknown: Literal["error", "zero"] = "error",
+        drop: Any = (),
+        random_state: int = 0,
+    ) -> None:
+        self.label = label
+        self.missing = missing
+        self.unknown = unknown
+        self.drop = drop
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Read a table once and decide what becomes of each column.
+
+        Parameters
+        ----------
+        X : path or frame
+        y : ignored, as transformers have it
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError : columns that become no features, with the reason and a remedy
+        ParameterError : a parameter out of its choices
+        """
+        self._validate_params()
+        options = TableOptions(self.missing, self.unknown, tuple(self.drop))
+        with removed(temporary_path()) as scratch:
+            source = self._open(X, scratch)
+            label = pick_label_column(source, self.label, required=False)
+            found = scan_table(
+                source,
+                label,
+                drop=list(options.drop),
+                missing=options.missing,
+                unknown=options.unknown,
+                seed=self.random_state,
+            )
+        self.table_ = found.encoding
+        self.feature_names_in_ = np.array(found.encoding.column_names, dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of a frame; columns are found by name, in any order.
+
+        Parameters
+        ----------
+        X : frame. Of a file use `to_zarr`.
+
+        Returns
+        -------
+        features : array (n, d): NumPy; a lazy Dask array for a Dask DataFrame
+
+        Raises
+        ------
+        DataError : a missing value where `fit` saw none, an unseen category, text among numbers
+        """
+        check_is_fitted(self, "table_")
+        if not is_frame(X):
+            raise DataError(
+                f"transform takes a frame, got {type(X).__name__}; of a file write the features "
+                "with to_zarr(file, path), which holds one batch of it at a time."
+            )
+        if is_dask_frame(X):
+            return encoded_lazily(X, self.table_)
+        with removed(temporary_path()) as scratch:
+            source = self._open(X, scratch)
+            self.table_.check_columns(source.names)
+            blocks = [np.empty((0, len(self.table_.feature_names)), self.table_.dtype)]
+            row = 0
+            for batch in source.batches(self.table_.column_names):
+                blocks.append(self.table_.encode(batch, row))
+                row += batch.num_rows
+        return np.concatenate(blocks)
+
+    def to_zarr(self, X: Any, path: str | os.PathLike[str]) -> Dataset:
+        """Write the features of a table, and its labels if it has their column, as a data set.
+
+        Parameters
+        ----------
+        X : path or frame
+        path : the data set to make; must not exist
+
+        Returns
+        -------
+        dataset : Dataset, which every ``fit`` takes by its path
+
+        Raises
+        ------
+        DataError : as `transform`
+        StoreError : something is at ``path``, or its disk refuses
+        """
+        check_is_fitted(self, "table_")
+        with removed(temporary_path()) as scratch:
+            source = self._open(X, scratch)
+            label = self.label if self.label in source.names else None
+            n_rows, labels = source.n_rows, None
+            if label is not None:
+                n_rows, labels = scan_labels(source, label)
+            return write_table(
+                source, self.table_, Path(path), label=label, labels=labels, n_rows=n_rows
+            )
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : ignored: names come from the table
+
+        Returns
+        -------
+        names : array (d,) of text
+
+        Raises
+        ------
+        NotFittedError : before `fit`
+        """
+        check_is_fitted(self, "table_")
+        return np.array(self.table_.feature_names, dtype=object)
+
+    def _open(self, X: Any, scratch: Path) -> TableSource:
+        """Open a table.
+
+        Raises
+        ------
+        DataError : X is none
+        """
+        if not is_table(X):
+            raise DataError(
+                f"X is {type(X).__name__}, which has no named columns; pass a CSV or Parquet file "
+                "or a DataFrame. Arrays go to fit as they are."
+            )
+        return open_table(X, self.label, scratch)
