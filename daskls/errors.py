@@ -105,7 +105,7 @@ class ClusterError(DasklsError):
 
 
 class DamageError(StoreError):
-    """A file of a store is missing, or not what was written; ``path`` names it, ``why`` tells."""
+    """A file of a store is missing or damaged; ``path`` names it, ``why`` gives the reason."""
 
     def __init__(self, message: str, path: str = "", why: str = "") -> None:
         super().__init__(message)

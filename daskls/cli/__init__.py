@@ -1,7 +1,7 @@
 """The command line: `daskls convert`, `fit`, `predict`, `score`, `info`, `denoise`,
 `demo`.
 
-Commands import what they need when they run, so that `daskls --help` answers at once.
+Commands import what they need when they run, so that `daskls --help` prints at once.
 """
 
 from typing import Annotated

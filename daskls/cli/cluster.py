@@ -53,7 +53,7 @@ class Where:
     dashboard: str | None = None
 
     def check(self) -> None:
-        """Refuse options that exclude each other, or a memory limit that is none.
+        """Refuse options that exclude each other, or a malformed memory limit.
 
         Raises
         ------

@@ -46,7 +46,7 @@ def denoise(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Write the rows of a data set whose labels the models around them believe."""
+    """Write the rows of a data set whose labels agree with the models around them."""
     dataset = open_data(data)
     from daskls.errors import StoreError
 

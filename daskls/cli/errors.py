@@ -26,7 +26,7 @@ AFTER_INTERRUPT = {
 
 
 class InterruptedCommandError(Exception):
-    """Ctrl-C, with what it left behind."""
+    """Ctrl-C during a command; its text says what remains on disk."""
 
 
 class Commands(TyperGroup):

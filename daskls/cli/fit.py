@@ -1,4 +1,4 @@
-"""`daskls fit DATA MODEL`: train, or go on with a training that was stopped."""
+"""`daskls fit DATA MODEL`: train, or resume a fit that was stopped."""
 
 import time
 from enum import StrEnum
@@ -128,7 +128,7 @@ def fit(
         ),
     ],
     model: Annotated[
-        str, typer.Argument(callback=expand, help="Folder of the model; an unfinished one goes on.")
+        str, typer.Argument(callback=expand, help="Folder of the model; an unfinished fit resumes.")
     ],
     label: LabelColumn = None,
     missing: Annotated[
@@ -236,7 +236,7 @@ def fit(
 ) -> None:
     """Train on a table or a data set and write the model, cell by cell.
 
-    A fit that was stopped goes on when the same command runs again: only what is not finished is
+    A fit that was stopped resumes when the same command runs again: only unfinished cells are
     trained.
     """
     is_table = leads_to_table(data, "data set or table")

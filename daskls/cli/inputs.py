@@ -31,14 +31,14 @@ __all__ = [
 
 
 class Absent(StrEnum):
-    """Answers to missing values."""
+    """Treatments of missing values."""
 
     REFUSE = "refuse"
     MEDIAN = "median"
 
 
 class Unseen(StrEnum):
-    """Answers to categories that no training row had."""
+    """Treatments of categories that no training row had."""
 
     ERROR = "error"
     ZERO = "zero"
@@ -76,7 +76,7 @@ def check_exists(path: str, what: str) -> None:
 
 
 def check_store(path: str) -> None:
-    """Refuse a model's folder that holds something else, or cannot be one.
+    """Refuse a path that holds something else than a model, or cannot hold one.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def open_rows_of(
 
     Raises
     ------
-    typer.BadParameter : a label for what is no table
+    typer.BadParameter : a label column for something that is not a table
     """
     if not leads_to_table(path, "data set or table"):
         if label is not None:

@@ -32,7 +32,7 @@ def build_estimator(path: str, method: str, options: dict[str, Any], ctx: typer.
     Parameters
     ----------
     path : str. The estimator's module and class, as `daskls.registry` has it.
-    method : str. How the command line calls it.
+    method : str. Its name on the command line.
     options : dict. Estimator parameters, given on the command line or not.
     ctx : typer.Context. Tells which of them were given.
 

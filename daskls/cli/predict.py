@@ -53,7 +53,7 @@ def predict(
 ) -> None:
     """Write the label of every row, block by block; or its probabilities.
 
-    A table's columns are found by name, in any order. Answers come in the order of the rows.
+    A table's columns are found by name, in any order. Predictions are in the order of the rows.
     """
     check_exists(model, "model")
     leads_to_table(x, "data set, array or table")

@@ -66,7 +66,7 @@ __all__ = ["LocalClassifier", "SharesClient"]
 
 
 class SharesClient(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose ``client`` is shared by its clones and stays behind when it travels."""
+    """An estimator whose ``client`` is shared by its clones and is not pickled."""
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy; the client is shared, as a connection cannot be copied."""
@@ -116,7 +116,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the client; a temporary model travels inside."""
+        """Return the state without the client; a temporary model is embedded in it."""
         state = super().__getstate__()
         handle = state.get("_handle")
         if handle is not None and handle.is_temporary:
@@ -129,7 +129,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         super().__setstate__(state)
 
     def _validate_params(self) -> None:
-        """Refuse parameters out of range, as far as they can be judged without the data."""
+        """Refuse parameters out of range, as far as that needs no data."""
         super()._validate_params()
         check_class_weight(self.class_weight)
         self._method()
@@ -195,12 +195,12 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             table the name of its column of labels; None takes y, label, target or class, and says
             so.
         sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors and
-            votes; rows of weight 0 are as if they were not there. Which rows a method draws
-            ignores it.
-        missing : "refuse" or "median". Missing values of a table: refused, or a median stands for
-            them and one feature more says where.
-        unknown : "error" or "zero". What a category that no training row of a table had is in a
-            query.
+            votes; rows of weight 0 are ignored. Methods that draw rows draw
+            them regardless of their weights.
+        missing : "refuse" or "median". Missing values of a table are refused, or replaced by
+            the median; an added feature marks where.
+        unknown : "error" or "zero". A category in a query that no training row had is an
+            error, or zeros in all columns of its feature.
         drop : names of columns of a table to leave out
 
         Returns
@@ -292,7 +292,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             )
 
     def _warn_about_folds(self) -> None:
-        """Say how many cells hold fewer rows than folds; nothing where no cell deals any."""
+        """Warn how many cells hold fewer rows than folds; not if no cell is cross-validated."""
 
     def _warn_about_limits(self) -> None:
         """Say how many solves stopped short of ``tol``, if any did."""
@@ -339,16 +339,16 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. Of no rows only where it
-            is not in memory: the lazy answer then holds none. Or a table, as `fit` takes it, whose
-            columns are found by name.
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. No rows are allowed only
+            if it is not in memory: the lazy result is then empty. Or a table, as `fit` takes it,
+            whose columns are found by name.
 
         Returns
         -------
         labels : array (n,). NumPy for NumPy and for tables; else a lazy Dask array in X's row
-            chunks, for a Dask DataFrame too. Always that
-            of the largest decision value: where one-vs-one votes tie, the confidences decide, as
-            in scikit-learn's ``SVC(break_ties=True)``.
+            chunks, for a Dask DataFrame too. It is always the label of the largest decision value:
+            where one-vs-one votes tie, the confidences decide, as in scikit-learn's
+            ``SVC(break_ties=True)``.
 
         Raises
         ------
@@ -404,14 +404,14 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
 
         Raises
         ------
-        AttributeError : the model was fitted without
+        AttributeError : the model was fitted without ``probability=True``
         DataError : as `predict`
 
         Notes
         -----
-        Maps of decision values, normalized where there are more classes than two: of votes, of how
-        far each class is above the best of the others. Each class may have a map of its own, so
-        that the likeliest class may differ from that of `predict`.
+        Decision values are mapped to probabilities, which are normalized where there are more than
+        two classes. Of votes, the margin of each class over the best other class is mapped. Each
+        class may have a map of its own, so the likeliest class may differ from that of `predict`.
         """
         check_is_fitted(self)
         if not self._asks_by_name(X):
@@ -478,7 +478,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         values = self.decision_function(X)
         near = [(abs(values) < bound).sum() for bound in np.atleast_1d(bounds)]
         if not len(values):
-            raise DataError("X has no rows, so that no share of them exists. Pass at least one.")
+            raise DataError("X has no rows, so the share is undefined. Pass at least one.")
         shares = np.array(compute(near, self.client), np.float64) / len(values)
         return shares if bounds.ndim else float(shares[0])
 
@@ -497,7 +497,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         X : Zarr array or its path, or Dask array: (n, d); or a table, as for `fit`
         path : where to write; must not exist
         on_progress : called with a `Progress` as blocks finish, or None
-        proba : bool. Write the probability of each class in its place, (n, n_classes).
+        proba : bool. Write the probability of each class instead, (n, n_classes).
 
         Raises
         ------
@@ -546,7 +546,7 @@ def _bounds(eps: float | Sequence[float]) -> Float64:
     # True and "0.1" are no bounds, though both convert to a number.
     is_number = bounds.dtype.kind in "iuf"
     if bounds.ndim > 1 or not bounds.size or not is_number or not (bounds > 0).all():
-        raise ParameterError(f"eps is {eps!r}; it must be a positive number, or several in a row.")
+        raise ParameterError(f"eps is {eps!r}; it must be a positive number, or a list of them.")
     return bounds.astype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""RandomChunkSVC: rows dealt at random to chunks, one cross-validated SVM a chunk, averaged."""
+"""RandomChunkSVC: rows assigned to chunks at random, one cross-validated SVM a chunk, averaged."""
 
 import os
 from numbers import Integral
@@ -19,17 +19,17 @@ __all__ = ["RandomChunkSVC"]
 class RandomChunkSVC(CellClassifier):
     """SVMs on random chunks of the rows, averaged: the baseline of spatial decomposition.
 
-    Rows are dealt at random to chunks of at most ``chunk_size`` rows. In each, an SVM is
-    selected from a grid of C and gamma by cross-validation. A row is answered by the mean of all
-    chunks' decision functions, clipped to [-1, 1], so that prediction costs a kernel value for
-    every support row of the model. Accuracy grows with the size of the chunks, hardly with their
-    number: `VoronoiSVC` is as a rule both more accurate and faster.
+    Rows are assigned at random to chunks of at most ``chunk_size`` rows. In each, C and gamma of an
+    SVM are selected from a grid by cross-validation. A row is predicted by the mean of all chunks'
+    decision functions, clipped to [-1, 1], so that prediction costs a kernel value for every
+    support row of the model. Accuracy grows with the size of the chunks, hardly with their number:
+    `VoronoiSVC` is usually both more accurate and faster.
 
     Parameters
     ----------
     chunk_size : int, >= 2, default 2000
-        Rows of a chunk at the most; chunks differ by one row. Training costs about rows x
-        chunk_size.
+        Maximum number of rows of a chunk; sizes differ by one row at most. Training costs about
+        rows x chunk_size.
     {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
     {search, refit, feature_scale, class_weight, probability, store, client, random_state, verbose}
 

@@ -42,7 +42,7 @@ gamma : float, sequence of float, or None
     With loss="squared_error": of widths from 1/8 to 8 times a <cell>'s median distance.""",
     "cell_cv": """
 cv : int, >= 2, default 5
-    Stratified folds in each <cell>; a <cell> of fewer rows is dealt as many as it has rows.""",
+    Stratified folds in each <cell>; a <cell> of fewer rows has as many folds as rows.""",
     "fit_intercept": """
 fit_intercept : bool, default False
     Give every local SVM an offset, as scikit-learn's SVC has.""",
@@ -111,7 +111,7 @@ store : path or None
     on when called again with the same store. None: a temporary folder under Dask's
     temporary-directory, removed with the last estimator or lazy array that uses it.""",
     "client": """
-client : distributed Client or None. None: the current Dask scheduler, whatever it is.""",
+client : distributed Client or None. None: the current Dask scheduler.""",
     "random_state": """
 random_state : int, RandomState or None. Same seed, same model, bit for bit.""",
     "verbose": """

@@ -38,8 +38,8 @@ class FalkSVC(NeighborhoodClassifier):
 
     Centers are training rows, chosen so that every row is among the ``n_assigned`` nearest rows of
     at least one. Around each an SVM with offset is trained on its ``n_neighbors`` nearest rows. A
-    query is answered by the center of its nearest training row. Neighbors are exact, and found
-    without holding the rows in memory.
+    query is predicted by the SVM of the center that its nearest training row belongs to. Neighbors
+    are exact, and found without holding the rows in memory.
 
     Parameters
     ----------
@@ -47,18 +47,19 @@ class FalkSVC(NeighborhoodClassifier):
         k, the rows of a neighborhood; at most all rows there are. Several are candidates for
         ``selection="local"`` and ``"grid"``.
     n_assigned : int or None
-        k', the inner rows that a center covers: between 1 and k. None: half of k. Fewer cost more
-        centers and follow the rows more closely.
+        k', the inner rows that a center covers: between 1 and k. None: half of k. Smaller
+        values need more centers and follow the rows more closely.
     assign : "point", "center" or "k_centers", default "point"
-        Which center answers a query: that of its nearest training row (FaLK-SVM), the nearest one
-        (FaLK-SVMc: faster, and the model need not hold the training rows), or the ``n_centers``
-        nearest together: their decision functions, clipped to [-1, 1], are averaged (ours).
+        The center whose model predicts a query: that of its nearest training row (FaLK-SVM), the
+        nearest center (FaLK-SVMc: faster, and the model need not hold the training rows), or the
+        ``n_centers`` nearest ones, whose decision functions, clipped to [-1, 1], are averaged
+        (not in the paper).
     selection : "local", "grid", "each" or None, default None
         None: C and gamma are single values. "local" (FaLK-SVMl): k, C and the width are chosen by
         cross-validation in the neighborhoods of ``n_selected`` rows drawn by seed, the folds drawn
         from the k' inner rows. "grid": they are chosen by cross-validation of the whole method,
-        ``cv`` times as many neighborhoods for each k, all candidates on each: slow, but for k
-        reliable. "each": C and the width are chosen so in every neighborhood.
+        ``cv`` times as many neighborhoods for each k, all candidates on each: slow, but reliable
+        for k. "each": C and the width are chosen so in every neighborhood.
     n_centers : int, >= 1, default 3. Of "k_centers".
     {kernel}
         ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``. For "poly" rows are
@@ -72,7 +73,7 @@ class FalkSVC(NeighborhoodClassifier):
     {degree, coef0}
     percentiles : sequence of float in [0, 100], default (1, 10, 50, 90)
         Candidates of the width where gamma is None and there is a selection.
-    n_selected : int, >= 1, default 10. Neighborhoods that "local" looks at.
+    n_selected : int, >= 1, default 10. Neighborhoods that "local" evaluates.
     cv : int, >= 2, default 5. Folds of a selection.
     {k_tol, feature_scale, class_weight, probability, store, client, random_state, verbose}
 
@@ -94,8 +95,8 @@ class FalkSVC(NeighborhoodClassifier):
     7 to 15. Segata: FaLKM-lib v1.0, 2009. Differences: the order in which rows may become centers
     is that of a farthest-first traversal of a sample, then a seeded hash; a row belongs to the
     center in whose list it has the smallest rank, ties to the smaller row number (equation 14).
-    Of more than k' equal rows those of larger numbers follow the first one: all have one list.
-    Models hold copies of their support rows, so that a block reads each model it needs at once.
+    Of more than k' equal rows, those of larger numbers belong to the center of the first one.
+    Models hold copies of their support rows, so that each is read from disk in one piece.
 
     Examples
     --------

@@ -100,7 +100,7 @@ def check_class_weight(class_weight: Any) -> None:
 
 
 def check_unused(estimator: BaseEstimator, names: Iterable[str], why: str) -> None:
-    """Refuse parameters that have no effect, if they are set to something else than their default.
+    """Refuse parameters that have no effect, unless they have their default value.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def check_unused(estimator: BaseEstimator, names: Iterable[str], why: str) -> No
 
 
 def draw_seed(random_state: Any) -> int | None:
-    """Return the integer seed of a fit; None where the user leaves it open."""
+    """Return the integer seed of a fit; None where the user gives none."""
     if random_state is None:
         return None
     if isinstance(random_state, Integral):
@@ -179,7 +179,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     Raises
     ------
     DataError : a masked array; a DataFrame with columns of text, categories or dates, which it
-        names; what is no array of numbers with rows and features
+        names; anything that is not a 2-d array of numbers
     """
     check_unmasked(X, "X")
     _check_dense(X)
@@ -243,7 +243,8 @@ def check_labels(y: Any) -> Labels:
 
     Raises
     ------
-    DataError : a masked array, labels that no model keeps, NaN or infinity; more than one a row
+    DataError : a masked array, labels of an unknown kind, NaN or infinity; more than one label a
+        row
     """
     check_unmasked(y, "y")
     # NumPy would make text of the numbers in a list that holds both.
@@ -266,7 +267,7 @@ def check_weights(sample_weight: Any) -> Float64:
 
     Raises
     ------
-    DataError : a masked array, a single number, or what is no number
+    DataError : a masked array, a single number, or values that are not numbers
     """
     check_unmasked(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight)

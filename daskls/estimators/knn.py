@@ -1,4 +1,4 @@
-"""The lazy methods: neighbors that vote, or train an SVM, when a query comes."""
+"""The lazy methods: at prediction, the neighbors of a query vote or train an SVM."""
 
 import os
 from collections.abc import Sequence
@@ -46,14 +46,14 @@ def check_single(spec: SolverSpec) -> SolverSpec:
 
 @share_docs()
 class KNNSVC(NeighborhoodClassifier):
-    """kNNSVM: an SVM on the nearest training rows of every query, trained when it is asked.
+    """kNNSVM: an SVM on the nearest training rows of every query, trained at prediction.
 
-    `fit` only regroups the rows. Neighbors are exact. Neighborhoods of one class are answered
-    without training; queries of a block with the same neighbors share an SVM.
+    `fit` only regroups the rows. Neighbors are exact. Neighborhoods of one class need
+    no training; queries of a block with the same neighbors share an SVM.
 
     Parameters
     ----------
-    n_neighbors : int, default 100. k; at most all rows there are: then it is the usual SVM.
+    n_neighbors : int, default 100. k; at most the number of rows, which gives the usual SVM.
     {kernel}
         For "poly" rows are near each other in the kernel's feature space.
     {C, gamma, degree, coef0, k_tol, feature_scale, class_weight, probability, store, client}

@@ -1,4 +1,4 @@
-"""LandmarkSVC: L3-SVMs, linear SVMs of clusters on shared landmarks, solved as one problem."""
+"""LandmarkSVC: L3-SVMs, a linear SVM a cluster on shared landmarks, solved as one problem."""
 
 import os
 import warnings
@@ -26,12 +26,12 @@ __all__ = ["LandmarkSVC"]
 class LandmarkSVC(LocalClassifier):
     """L3-SVMs: a linear SVM a cluster, on landmarks that all share, with one common bias.
 
-    The rows are clustered by k-means. A row is seen by its projections on ``n_landmarks``
-    landmarks, and answered by its cluster's linear function of these. The weights of all clusters
-    and the one bias are the solution of a single hinge-loss problem, found exactly and out of
-    core: given the bias, clusters are solved side by side; a search in the bias, which needs a few
-    rounds, joins them. Prediction costs one product with the landmarks a row; the model is as
-    small as a linear one times the number of clusters.
+    The rows are clustered by k-means. A row is represented by its projections on ``n_landmarks``
+    landmarks, and predicted by its cluster's linear function of these. The weights of all clusters
+    and the one bias are the solution of a single hinge-loss problem, found exactly and out of core:
+    given the bias, clusters are solved side by side; a search in the bias, which needs a few
+    rounds, joins them. Prediction costs one product with the landmarks a row; the model is as small
+    as a linear one times the number of clusters.
 
     Parameters
     ----------
@@ -51,9 +51,10 @@ class LandmarkSVC(LocalClassifier):
         unit does not matter, their units beside each other do.
     C : float, sequence of float, or None
         Cost of a row of weight 1 (the paper's c is C times the number of rows). Several are
-        chosen from by cross-validation of the whole problem; of equal ones the smallest is taken
-        that tells rows apart, one inside the grid before one on its edge. None: 0.03, 0.3 ...
-        300,000, each divided by the mean squared norm of the sampled rows' projections.
+        chosen from by cross-validation of the whole problem; of equal errors the smallest C is
+        taken whose predictions are not all alike, values inside the grid before its edges. None:
+        0.03, 0.3 ... 300,000, each divided by the mean squared norm of the sampled rows'
+        projections.
     gamma : float > 0, or None. Of "rbf"; None: scikit-learn's "scale", 1 / (d x variance).
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
@@ -72,8 +73,8 @@ class LandmarkSVC(LocalClassifier):
     intercept_ : float64 array (n_problems,). The common bias.
     selected_ : dict or None. The chosen C, the candidates and their cross-validation errors.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, select, train.
-    fit_report_ : record array (n_cells_,). One row a cluster; ``n_support`` counts the rows that
-        the solution rests on, of all problems. ``n_trained`` and ``n_at_limit`` count joint
+    fit_report_ : record array (n_cells_,). One row a cluster; ``n_support`` counts the support rows
+        of all problems. ``n_trained`` and ``n_at_limit`` count joint
         problems, those of the choice of C too.
 
     References
@@ -173,8 +174,8 @@ class LandmarkSVC(LocalClassifier):
     def _solver(self) -> SolverSpec:
         if self.gamma is not None and self.projection == "linear":
             raise ParameterError(
-                f'gamma={self.gamma:g} has no use with projection="linear"; leave it out, or set '
-                'projection="rbf".'
+                f'gamma={self.gamma:g} has no effect with projection="linear"; leave it out, or '
+                'set projection="rbf".'
             )
         return SolverSpec(
             kernel="linear",

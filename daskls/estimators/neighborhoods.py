@@ -35,7 +35,7 @@ COMMON_CONSTRAINTS: dict[str, Any] = {
 
 
 def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
-    """Return a count, or candidates of it, increasing.
+    """Return one count or several candidate counts as an increasing tuple.
 
     Raises
     ------
@@ -67,7 +67,7 @@ class NeighborhoodClassifier(ScalesFeatures, LocalClassifier):
 
 
 def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
-    """Return the solver's part of an estimator's parameters; every SVM has an offset."""
+    """Return the solver's part of an estimator's parameters, with an offset in every SVM."""
     return SolverSpec(
         kernel=estimator.kernel,
         C=candidates("C", estimator.C) or C,

@@ -1,4 +1,4 @@
-"""Noise filters: training rows whose label the models around them do not believe."""
+"""Noise filters: find training rows whose label disagrees with the models around them."""
 
 import os
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class NoiseFilter(SharesClient):
     model_: NeighborhoodClassifier
 
     def _classifier(self) -> NeighborhoodClassifier:
-        """Return the classifier whose neighborhoods judge the rows."""
+        """Return the classifier whose neighborhoods evaluate the rows."""
         raise NotImplementedError
 
     def _validate_params(self) -> None:
@@ -52,14 +52,14 @@ class NoiseFilter(SharesClient):
         self._classifier()._validate_params()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the client; what is lazy is computed, for it needs the store."""
+        """Return the state without the client; lazy arrays are computed, as they need the store."""
         state = super().__getstate__()
         if isinstance(state.get("_agreement"), da.Array):
             (state["_agreement"],) = compute([state["_agreement"]], self.client)
         return state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Judge every training row.
+        """Evaluate the label of every training row.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class NoiseFilter(SharesClient):
 
         Parameters
         ----------
-        X : array (n, ...): NumPy, Dask or Zarr; the training rows, or what belongs to them
+        X : array (n, ...): NumPy, Dask or Zarr; the training rows, or values of them such as labels
 
         Returns
         -------
@@ -148,7 +148,7 @@ class NoiseFilter(SharesClient):
         return X[keep]
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Judge the rows and return those to keep, as imbalanced-learn's samplers do.
+        """Fit on the rows and return those to keep, as imbalanced-learn's samplers do.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class FalkNoiseFilter(NoiseFilter):
     """FaLKNR: a row is noise where FaLK-SVM, trained on all rows, gives it another label.
 
     Fast: one SVM a center, not one a row. It is not leave-one-out: a row takes part in the training
-    of the SVM that judges it.
+    of the SVM that evaluates it.
 
     Parameters
     ----------
@@ -301,7 +301,8 @@ class KNNSVMNoiseFilter(NoiseFilter):
     """FkNNSVM-nr: a row is noise where the SVM of its neighbors, itself left out, doubts its label.
 
     The decision value becomes a probability by a sigmoid that is fitted to the neighbors' values in
-    5-fold cross-validation. With more than two classes the row's class is set against all others.
+    5-fold cross-validation. With more than two classes the row's class is trained against all
+    others.
 
     Parameters
     ----------

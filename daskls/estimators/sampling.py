@@ -104,23 +104,23 @@ class LocalSamplingSVC(SampledClassifier):
     sample_fraction : float, in (0, 1], or None
         The paper's delta: the part of all rows that the subsamples hold together. For 10^5 to
         10^6 rows of few features the paper advises 0.01 to 0.05, for more features up to 0.1.
-        None: 0.02, but 200 rows a class at least, and no more than half of the rows for these.
+        None: 0.02, but at least 200 rows a class, unless that is more than half of the rows.
     n_subsamples : int, >= 1, or None
         L. Each has ``floor(sample_fraction n / n_subsamples)`` rows, and should have some of each
         class: one of a single class gives no support rows. None: 20, or as many as hold 20 rows a
         class.
     radius_scale : float, > 0, or None
         The paper's beta: the radius of all balls, in units of the median radius (see Notes).
-        None: 0.1, 0.2 and so on, until two in a row have no smaller validation error than the best
-        before; up to 2. (The paper stops at the first such.) Where a larger radius adds no row,
-        the next one is tried.
+        None: 0.1, 0.2 and so on, up to 2, until two successive values have no smaller validation
+        error than the best before. (The paper stops at the first such value.) Where a larger radius
+        adds no row, the next one is tried.
     {kernel, C, gamma, degree, coef0, svc_tol, class_weight, probability, store, client}
     {random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
-    n_cells_ : int. 1: one model answers everywhere.
+    n_cells_ : int. 1: one model predicts everywhere.
     radius_scale_ : float. The beta of the smallest validation error, the smallest of equal ones.
     n_initial_support_ : int. Support rows of all subsamples.
     path_ : record array (n_tried,). ``radius_scale``, ``n_rows`` of the sample, ``n_support``,
@@ -245,11 +245,11 @@ class NeighborSamplingSVC(SampledClassifier):
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
-    n_cells_ : int. 1: one model answers everywhere.
+    n_cells_ : int. 1: one model predicts everywhere.
     n_initial_support_ : int. Support rows of the first subsample.
     path_ : record array (n_tried,). ``round`` (0: the subsample alone), ``n_rows`` of the sample,
         ``n_support``, ``validation_error`` and ``seconds`` of the training of each model. The one
-        of the smallest validation error, the first of equal ones, answers.
+        of the smallest validation error, the first of equal ones, predicts.
     fit_report_ : record array (1,)
     {stage_s_}
 

@@ -1,4 +1,4 @@
-"""The parameter ``feature_scale``, and what a model says of the scale that it has."""
+"""The parameter ``feature_scale``, and the fitted attributes that describe the scale."""
 
 from collections.abc import Sequence
 from numbers import Real
@@ -19,7 +19,7 @@ FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned"}), "array-like", Non
 
 
 def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
-    """Return what a fit is to decide before space is cut; None where that is nothing.
+    """Return the choices that a fit makes before space is cut; None if there are none.
 
     Raises
     ------
@@ -81,8 +81,8 @@ class ScalesFeatures:
     def feature_importances_(self) -> Float64:
         """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
-        Its factor times its spread, so that units cancel. There are none where rows stay as they
-        are: then a feature's share is that of its units.
+        Its factor times its spread, so that units cancel. A model that does not
+        scale its features has no importances: its distances depend on the features' units.
         """
         check_is_fitted(self)
         resolved = self._reader.resolved

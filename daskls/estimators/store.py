@@ -24,7 +24,7 @@ SAVE_AGAIN = "call save again"
 
 
 def choose_store(store: str | os.PathLike[str] | None) -> tuple[Path, TemporaryFolder | None]:
-    """Return the model's folder: the given one, or a temporary one and what keeps it alive."""
+    """Return the model's folder, given or temporary, and the object that keeps a temporary one."""
     if store is not None:
         path = local_path(store)
         with disk_errors(path):

@@ -1,4 +1,4 @@
-"""Tables on their way into a fit or a query: converted to a data set on Zarr, then as any other."""
+"""Tables as input of a fit or a prediction: converted to a data set on Zarr first."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -231,7 +231,7 @@ def query_rows(
             on_rows=_rows_done("convert", on_progress),
         )
         if not dataset.n_rows:
-            raise DataError(f"{source.where} has no rows, so there is nothing to answer.")
+            raise DataError(f"{source.where} has no rows, so there is nothing to predict.")
         yield dataset.path
 
 
@@ -285,13 +285,13 @@ def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
 
 
 def answer_table(estimator: Any, X: Any, answer: Callable[[Any], Any]) -> Any:
-    """Answer the rows of a table, found by the names of their columns.
+    """Predict the rows of a table, whose columns are found by name.
 
     Parameters
     ----------
     estimator : fitted estimator
     X : path or frame, as `is_table` tells
-    answer : answers rows of features: an array, a Dask array, or the path of a data set
+    answer : predicts rows of features: an array, a Dask array, or the path of a data set
 
     Returns
     -------

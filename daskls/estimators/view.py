@@ -34,7 +34,7 @@ _said: set[str] = set()
 
 @dataclass(frozen=True)
 class View:
-    """The listeners of a fit; None where nobody looks."""
+    """The listeners of a fit; None where progress is not shown."""
 
     on_progress: Callable[[Progress], None] | None = None
     on_cut: OnCut | None = None
@@ -44,7 +44,7 @@ class View:
 def fit_view(
     estimator: str, shape: tuple[int, int], store: Path, client: Any, verbose: int
 ) -> Iterator[View]:
-    """Yield what tells those who watch a fit how far it is.
+    """Yield the callbacks that report a fit's progress.
 
     Parameters
     ----------

@@ -19,21 +19,21 @@ __all__ = ["VoronoiSVC"]
 class VoronoiSVC(CellClassifier):
     """Local SVMs on a spatial partition: every cell its own cross-validated SVM.
 
-    Space is cut into cells of at most ``cell_size`` training rows. In each, an SVM is
-    selected from a grid of C and gamma by cross-validation. A row is answered by the cell it lies
-    in. Time grows linearly with the number of rows, memory does not grow.
+    Space is cut into cells of at most ``cell_size`` training rows. In each, C and
+    gamma of an SVM are selected from a grid by cross-validation. A row is predicted by the SVM of
+    its cell. Time grows linearly with the number of rows, memory does not grow.
 
     Parameters
     ----------
     cell_size : int, >= 2, default 2000
-        Rows of a cell at the most. Training costs about rows x cell_size; larger cells are often
-        more accurate.
+        Maximum number of rows of a cell. Training costs about rows x cell_size; larger cells are
+        often more accurate.
     {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
     {search, refit}
     n_partitions : int, >= 1, default 1
-        Space is cut this many times, each time elsewhere, and the partitions' decision functions,
-        clipped to [-1, 1], are averaged: what one partition cuts apart lies together in another.
-        For more than two classes those of each pair of classes are averaged before they vote. X
+        The number of different partitions of space. Their decision functions, clipped to [-1, 1],
+        are averaged: rows that one partition separates share a cell in another. With more than two
+        classes, those of each pair of classes are averaged before they vote. X
         is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
         The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
         and differ in their folds only.
@@ -45,8 +45,8 @@ class VoronoiSVC(CellClassifier):
     {feature_scale_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
-    fit_report_ : record array (n_cells_,). Rows, classes, C, gamma, validation error, steps,
-        support rows, seconds of each cell, which grid edges its choice lies on, its partition.
+    fit_report_ : record array (n_cells_,). One row a cell: rows, classes, C, gamma, validation
+        error, steps, support rows, seconds, the grid edges that its choice lies on, its partition.
 
     References
     ----------

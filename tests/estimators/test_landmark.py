@@ -294,7 +294,7 @@ def test_fewer_rows_than_features_have_as_many_landmarks():
 
 def test_parameters_that_do_not_go_together():
     X, y = checkers(30)
-    with pytest.raises(ParameterError, match='gamma=2 has no use with projection="linear"'):
+    with pytest.raises(ParameterError, match='gamma=2 has no effect with projection="linear"'):
         small_landmarks(gamma=2.0).fit(X, y)
     with pytest.raises(ParameterError, match="C holds -1"):
         small_landmarks(C=[1.0, -1.0]).fit(X, y)
