@@ -36,6 +36,8 @@ def run(folder: Path) -> None:
         # The workers read the rows themselves; only paths and counts travel.
         model = VoronoiSVC(
             cell_size=1000,
+            loss="hinge",
+            feature_scale=None,
             C=[0.1, 1, 10],
             gamma=[0.01, 0.1],
             cv=3,

@@ -18,7 +18,7 @@ from daskls.plotting import PartitionDisplay
 X, y = make_two_spirals(8_000, random_state=0)
 X_test, y_test = make_two_spirals(4_000, random_state=1)
 chunks = RandomChunkSVC(chunk_size=400, cv=3, random_state=0).fit(X, y)
-cells = VoronoiSVC(cell_size=400, cv=3, random_state=0).fit(X, y)
+cells = VoronoiSVC(cell_size=400, loss="hinge", feature_scale=None, cv=3, random_state=0).fit(X, y)
 
 # %%
 # Chunks have no place in space: what can be drawn of them is how much they err. Cells have.

@@ -17,7 +17,7 @@ from daskls.plotting import FeatureDisplay
 # The features without meaning are spread as widely as the others.
 X, y = make_noisy28(8_000, noise=1.0, random_state=0)
 X_test, y_test = make_noisy28(10_000, noise=1.0, random_state=1)
-plain = VoronoiSVC(loss="squared_error", random_state=0).fit(X, y)
+plain = VoronoiSVC(loss="squared_error", feature_scale=None, random_state=0).fit(X, y)
 learned = VoronoiSVC(loss="squared_error", feature_scale="learned", random_state=0).fit(X, y)
 
 # %%

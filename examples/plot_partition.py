@@ -20,7 +20,9 @@ from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
 def main(path: str | None = None) -> None:
     """Train, draw four pictures, save or show them."""
     X, y = make_checkerboard(8_000)
-    model = VoronoiSVC(cell_size=400, cv=3, random_state=0).fit(X, y)
+    model = VoronoiSVC(cell_size=400, loss="hinge", feature_scale=None, cv=3, random_state=0).fit(
+        X, y
+    )
     figure, axes = plt.subplots(2, 2, figsize=(11, 10), layout="constrained")
     partition = PartitionDisplay.from_estimator(model, X=X[:1500], y=y[:1500])
     partition.plot(axes[0, 0])

@@ -21,13 +21,15 @@ X, y = make_checkerboard(8_000, random_state=0)
 # The method's own grid, scaled to each cell. The cells in the corner lie inside one square of the
 # board: there all values err alike, and ties go to the widest kernel and the smallest C. These
 # choices on an edge mean nothing; the others lie inside the grid.
-cells = VoronoiSVC(cell_size=400, random_state=0).fit(X, y)
+cells = VoronoiSVC(cell_size=400, loss="hinge", feature_scale=None, random_state=0).fit(X, y)
 GridDisplay.from_estimator(cells).plot()
 plt.show()
 
 # %%
 # A grid that ends too early: every cell that a border crosses wants a larger gamma.
-narrow = VoronoiSVC(cell_size=400, C=[1, 10], gamma=[0.1, 1, 10], random_state=0).fit(X, y)
+narrow = VoronoiSVC(
+    cell_size=400, loss="hinge", feature_scale=None, C=[1, 10], gamma=[0.1, 1, 10], random_state=0
+).fit(X, y)
 GridDisplay.from_estimator(narrow).plot()
 plt.show()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from daskls import VoronoiSVC, load
 from daskls.datasets import write
 
-PARAMS = {"cell_size": 250, "cv": 3, "random_state": 0}
+PARAMS = {"cell_size": 250, "loss": "hinge", "feature_scale": None, "cv": 3, "random_state": 0}
 
 
 def main() -> None:
