@@ -115,7 +115,8 @@ client : distributed Client or None. None: the current Dask scheduler.""",
     "random_state": """
 random_state : int, RandomState or None. Same seed, same model, bit for bit.""",
     "verbose": """
-verbose : int. Above 0, progress is printed.""",
+verbose : int. Above 0, a fit is shown while it runs: by bars in a terminal, by a picture that fills
+    in a notebook.""",
     # Attributes.
     "classes_": """
 classes_ : array (n_classes,)""",

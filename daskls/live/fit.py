@@ -79,19 +79,21 @@ class LiveFit:
         self._stopped.set()
         self._thread.join()
         self.record.end("finished" if kind is None else "stopped", time.time())
+        self._try(self._draw)
         self._look()
 
     def _watch(self) -> None:
         """Look again and again; the more rarely the more a look takes."""
         wait = LOOK_S
         while not self._stopped.wait(wait):
+            # Once, however long it takes.
+            self._try(self._draw)
             began = time.thread_time()
             self._look()
             wait = max(LOOK_S, SPARED * (time.thread_time() - began))
 
     def _look(self) -> None:
-        """Draw what is to be drawn, read what is to be read, show it."""
-        self._try(self._draw)
+        """Read what is to be read, show it."""
         self._try(self._read)
         for front in list(self._fronts):
             if not self._try(lambda front=front: front.show(self.record)):  # type: ignore[misc]

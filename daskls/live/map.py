@@ -1,30 +1,36 @@
 """Pictures of how rows are cut, drawn from the partition and the sample that it was grown on.
 
-Two features: the regions as they are. More: a map, on which a region is what lies nearest to the
-mean of its sampled rows, in the plane of the leading components; no plane through a space of many
-dimensions meets all of its cells, and every cell should be seen. No place in space: squares.
+Two features: the regions as they are. More: a map, on which regions lie to each other as the means
+of their rows do in the plane of the leading components, and are as large as they have rows; no
+plane through a space of many dimensions meets all of its cells, and every cell should be seen. No
+place in space: squares.
 """
 
 import heapq
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from daskls.live.record import Map
 from daskls.partition.base import Partition
 from daskls.partition.forest import Forest
-from daskls.partition.polygons import cell_polygons
+from daskls.partition.polygons import cell_polygons, power_polygons
 from daskls.partition.tree import Tree
-from daskls.records import Float64, Int64, Reals
+from daskls.partition.voronoi import VoronoiCells
+from daskls.records import Float64, Int64, Ints, Reals
 
 __all__ = ["MAX_DRAWN", "draw_map"]
 
 # Leaves beyond these share regions with their neighbors.
 MAX_DRAWN = 2000
+# Points whose regions are drawn as they are: that takes the square of their number.
+MAX_POINTS = 300
 # Rows that the components are found from, and the most features that they are found of.
 MAX_ROWS, MAX_FEATURES = 4096, 1024
 # Shares of the sample that lie outside of the picture on each side.
 OUTSIDE = 0.002
+COLORS = "White: not trained yet; pale blue: trained, where no error is measured."
 # Units of a picture's sides.
 SIDE = 1000
 
@@ -38,13 +44,20 @@ def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
     X : real array, shape (m, d). Sampled rows, as the partition sees them.
     names : sequence of str, shape (d,)
     """
-    found = partition.find(X[:1])
-    if found is None:
+    drawn = _draw(partition, X, names)
+    return replace(drawn, note=f"{drawn.note}. {COLORS}")
+
+
+def _draw(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
+    """Return the picture of what is cut."""
+    if partition.find(X[:1]) is None:
         return _squares(partition.n_leaves)
     note = f"partition 1 of {partition.n_partitions}; " if partition.n_partitions > 1 else ""
     if X.shape[1] == 2 and isinstance(partition, Forest):
         return _cuts(partition, X, (names[0], names[1]), note)
-    return _nearest_means(partition, X, names, note)
+    if X.shape[1] == 2 and isinstance(partition, VoronoiCells) and partition.n_leaves <= MAX_POINTS:
+        return _nearest(partition, X, (names[0], names[1]))
+    return _by_place(partition, X, names, note)
 
 
 def _squares(n_leaves: int) -> Map:
@@ -59,8 +72,7 @@ def _squares(n_leaves: int) -> Map:
         top, bottom = SIDE - edges[row], SIDE - edges[row + 1]
         polygons.append([[left, bottom], [right, bottom], [right, top], [left, top]])
     note = "chunks of rows drawn by chance, in order; they have no place in space"
-    limits = ((0.0, 1.0), (0.0, 1.0))
-    return Map(polygons, _shared(n_leaves, n_regions).tolist(), limits, ("", ""), note)
+    return Map(polygons, _shared(n_leaves, n_regions).tolist(), None, ("", ""), note)
 
 
 def _shared(n_leaves: int, n_regions: int) -> Int64:
@@ -150,36 +162,76 @@ def _leaves_below(tree: Tree, child: int) -> list[int]:
     return leaves
 
 
-def _nearest_means(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:
-    """Return the regions nearest to the means of leaves in the plane of the leading components."""
+def _nearest(cells: VoronoiCells, X: Reals, names: tuple[str, str]) -> Map:
+    """Return the regions nearest to points."""
+    limits = _limits(X)
+    points = cells.points + cells.center
+    found = power_polygons(points, np.zeros(len(points)), limits)
+    number = np.full(len(points), -1)
+    number[list(found)] = np.arange(len(found))
+    note = "cells of space as they are"
+    shapes = _in_units(found.values(), limits)
+    return Map(shapes, number.tolist(), _as_tuples(limits), names, note)
+
+
+def _by_place(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:
+    """Return regions that lie to each other as the means of their rows do."""
     plane, axes, how = find_plane(X, names)
     found = partition.find(X)
     assert found is not None
-    leaves = found[0].astype(np.int64)
-    n_leaves = max(
-        leaf + 1 for leaf in range(partition.n_leaves) if partition.partition_of(leaf) == 0
-    )
+    n_leaves = sum(partition.partition_of(leaf) == 0 for leaf in range(partition.n_leaves))
     n_regions = min(n_leaves, MAX_DRAWN)
     region_of = _shared(n_leaves, n_regions)
-    own = region_of[leaves]
+    own = region_of[found[0]]
     counts = np.bincount(own, minlength=n_regions)
     seen = np.flatnonzero(counts)
-    means = np.stack([np.bincount(own, side, n_regions)[seen] / counts[seen] for side in plane.T])
-    limits = _limits(plane)
-    # Means lie inside of all rows' range, but for rows far out.
-    points = np.clip(means.T, *limits.T)
-    polygons = nearest_polygons(points, limits)
+    sums = np.stack([np.bincount(own, side, n_regions)[seen] for side in plane.T], axis=1)
+    means: Float64 = sums / counts[seen, None]
     number = np.full(n_regions, -1)
-    number[seen[list(polygons)]] = np.arange(len(polygons))
+    number[seen] = np.arange(len(seen))
     others = np.full(partition.n_leaves - n_leaves, -1)
     return Map(
-        _in_units(polygons.values(), limits),
+        rectangles(means, counts[seen], strips=X.shape[1] == 1),
         np.concatenate([number[region_of], others]).tolist(),
-        _as_tuples(limits),
+        None,
         axes,
-        f"{note}a map: what is nearest to the mean of each group of cells, {how}"
-        f"{_thinned(n_leaves, n_regions)}",
+        f"{note}a map: groups of neighboring cells, as large as they have rows, by the places of "
+        f"their means {how}{_thinned(n_leaves, n_regions)}",
     )
+
+
+def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[list[list[int]]]:
+    """Fill the picture with a rectangle a point, that lie to each other as the points do.
+
+    Points are halved by weight across the longer side of their rectangle, until each has its own.
+
+    Parameters
+    ----------
+    means : array (k, 2)
+    weights : int array (k,), > 0. A rectangle's area is its share of their sum.
+    strips : bool. Whether to halve across one side only.
+
+    Returns
+    -------
+    polygons : list of lists of [x, y], in the points' order
+    """
+    corners = np.empty((len(means), 4))
+    pending = [(np.arange(len(means)), np.array([0.0, 0.0, SIDE, SIDE]))]
+    while pending:
+        points, box = pending.pop()
+        if len(points) == 1:
+            corners[points[0]] = box
+            continue
+        side = 0 if strips or box[2] - box[0] >= box[3] - box[1] else 1
+        points = points[np.argsort(means[points, side], kind="stable")]
+        reached = np.cumsum(weights[points])
+        half = int(np.clip(np.searchsorted(reached, reached[-1] / 2) + 1, 1, len(points) - 1))
+        first, second = box.copy(), box.copy()
+        cut = box[side] + (box[side + 2] - box[side]) * reached[half - 1] / reached[-1]
+        first[side + 2] = second[side] = cut
+        pending += [(points[:half], first), (points[half:], second)]
+    whole = corners.round().astype(int).tolist()
+    return [[[a, b], [c, b], [c, d], [a, d]] for a, b, c, d in whole]
 
 
 def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str], str]:
@@ -214,35 +266,6 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
     ]
     plane = (X - center) @ leading
     return plane, (axes[0], axes[1]), "in the plane of two principal components of the sample"
-
-
-def nearest_polygons(points: Float64, limits: Float64) -> dict[int, Float64]:
-    """Cut a rectangle into the regions nearest to each of some points.
-
-    Parameters
-    ----------
-    points : array (k, 2). Within the rectangle.
-    limits : array (2, 2). The least and the greatest value of each feature.
-
-    Returns
-    -------
-    polygons : dict point -> array (corners, 2); of equal points one has a region
-    """
-    # Here, so that only who draws loads it.
-    from scipy.spatial import Voronoi
-
-    low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
-    unit = (points - low) / span
-    # Points on a side, or nearer than rounding, would meet their own mirror images.
-    unit, kept = np.unique(np.clip(unit, 1e-6, 1 - 1e-6).round(9), axis=0, return_index=True)
-    flips = [np.array([s, t]) for s, t in ((-1, 1), (1, -1))]
-    # Mirrored at each side, the points leave each other what lies inside.
-    mirrored = [unit * f + shift for f in flips for shift in ((f < 0) * 0.0, (f < 0) * 2.0)]
-    cut = Voronoi(np.concatenate([unit, *mirrored]))
-    return {
-        int(kept[i]): np.clip(cut.vertices[cut.regions[cut.point_region[i]]], 0, 1) * span + low
-        for i in range(len(unit))
-    }
 
 
 def _limits(X: Reals) -> Float64:

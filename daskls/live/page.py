@@ -101,6 +101,7 @@ class FitPart:
         self._source = ColumnDataSource({name: [] for name in ("xs", "ys", "fill", "told")})
         self._mapper = LinearColorMapper(palette=Viridis256, low=0.0, high=1.0)
         self._picture: Any = None
+        self._bar: Any = None
         self._version = -1
         self.root = row(self._numbers)
 
@@ -121,7 +122,7 @@ class FitPart:
 
     def _draw(self, drawn: Map) -> Any:
         """Return the picture; the regions' shapes are sent once."""
-        (left, right), (low, high) = drawn.limits
+        (left, right), (low, high) = drawn.limits or ((0.0, 1.0), (0.0, 1.0))
         xs = [[left + x / 1000 * (right - left) for x, _ in p] for p in drawn.polygons]
         ys = [[low + y / 1000 * (high - low) for _, y in p] for p in drawn.polygons]
         none = [""] * len(xs)
@@ -137,6 +138,9 @@ class FitPart:
             toolbar_location="above",
         )
         picture.xaxis.visible = picture.yaxis.visible = any(drawn.names)
+        if drawn.limits is None:
+            for axis in (*picture.xaxis, *picture.yaxis):
+                axis.ticker = []
         picture.grid.visible = False
         picture.patches(
             "xs",
@@ -147,15 +151,17 @@ class FitPart:
             line_width=0.3 if len(xs) > 800 else 0.7,
         )
         picture.add_tools(HoverTool(tooltips=[("", "@told")]))
-        title = "validation error, %; white: not trained yet"
-        picture.add_layout(ColorBar(color_mapper=self._mapper, title=title, width=14), "right")
+        title = "validation error, %"
+        # Where no error is measured its numbers would mean nothing.
+        self._bar = ColorBar(color_mapper=self._mapper, title=title, width=14, visible=False)
+        picture.add_layout(self._bar, "right")
         return picture
 
     def _color(self, numbers: dict[str, Any]) -> None:
         """Color the regions by what is known of them."""
         cells, errors = numbers["region_cells"], numbers["region_errors"]
-        most = max((error for error in errors if error is not None), default=0.0) or 1e-9
-        self._mapper.high = 100 * most
+        most = numbers["top_error"] or 1.0
+        self._mapper.high, self._bar.visible = 100 * most, numbers["top_error"] is not None
         places = slice(len(cells))
         fill = [_fill(n, error, most) for n, error in zip(cells, errors, strict=True)]
         told = [_told(n, error) for n, error in zip(cells, errors, strict=True)]

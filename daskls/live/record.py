@@ -13,6 +13,10 @@ from daskls.run.tell import LeafCounts
 __all__ = ["FitRecord", "Header", "Map", "Stage", "format_seconds"]
 
 
+# The share of regions whose errors have colors of their own.
+BELOW_TOP = 0.98
+
+
 @dataclass(frozen=True)
 class Header:
     """The name of a fit, for people.
@@ -39,14 +43,15 @@ class Map:
     ----------
     polygons : list of lists of [x, y], one a region, in units of 1/1000 of the picture's sides
     region_of : list of int, one a leaf: its region; -1 where it is not drawn
-    limits : ((left, right), (bottom, top)). What the sides of the picture stand for.
+    limits : ((left, right), (bottom, top)), or None. What the sides of the picture stand for; None
+        where places on it have no numbers.
     names : the axes' labels
     note : str. What is drawn.
     """
 
     polygons: list[list[list[int]]]
     region_of: list[int]
-    limits: tuple[tuple[float, float], tuple[float, float]]
+    limits: tuple[tuple[float, float], tuple[float, float]] | None
     names: tuple[str, str]
     note: str
 
@@ -213,8 +218,15 @@ class FitRecord:
                 "n_cells": self.n_cells,
                 "error": self.error,
                 "region_cells": cells,
+                "top_error": _top(errors),
                 "region_errors": errors,
             }
+
+
+def _top(errors: list[float | None]) -> float | None:
+    """Return the error of the last color: few regions may lie far beyond the others."""
+    known = [error for error in errors if error is not None]
+    return max(float(np.quantile(known, BELOW_TOP)), 1e-9) if known else None
 
 
 def _stage_json(stage: Stage, now: float) -> dict[str, Any]:

@@ -64,7 +64,7 @@ function drawMap(canvas, map, numbers) {
   pen.scale(scale, scale);
   pen.clearRect(0, 0, width, height);
   const cells = numbers.region_cells ?? [], errors = numbers.region_errors ?? [];
-  const known = errors.filter((e) => e !== null), most = Math.max(...known, 1e-9);
+  const most = numbers.top_error;
   pen.lineWidth = map.polygons.length > 800 ? 0.3 : 0.7;
   pen.strokeStyle = LINE;
   map.polygons.forEach((polygon, i) => {
@@ -79,19 +79,19 @@ function drawMap(canvas, map, numbers) {
     pen.fill(); pen.stroke();
   });
   pen.fillStyle = "#222"; pen.font = "11px system-ui, sans-serif"; pen.textAlign = "center";
-  const short = (v) => Number(v.toPrecision(3)).toString(), [[left, right], [low, high]] = map.limits;
-  const bottom = TOP + SIZE;
-  if (map.names[0]) {
-    pen.fillText(map.names[0], LEFT + SIZE / 2, bottom + 28, SIZE);
+  const short = (v) => Number(v.toPrecision(3)).toString(), bottom = TOP + SIZE;
+  pen.fillText(map.names[0], LEFT + SIZE / 2, bottom + 28, SIZE);
+  if (map.limits) {
+    const [[left, right], [low, high]] = map.limits;
     pen.textAlign = "left"; pen.fillText(short(left), LEFT, bottom + 14);
     pen.textAlign = "right"; pen.fillText(short(right), LEFT + SIZE, bottom + 14);
+    pen.fillText(short(high), LEFT - 4, TOP + 10); pen.fillText(short(low), LEFT - 4, bottom);
   }
   if (map.names[1]) {
-    pen.fillText(short(high), LEFT - 4, TOP + 10); pen.fillText(short(low), LEFT - 4, bottom);
     pen.save(); pen.translate(12, TOP + SIZE / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center";
     pen.fillText(map.names[1], 0, 0, SIZE); pen.restore();
   }
-  if (known.length) drawBar(pen, most);
+  if (most) drawBar(pen, most);
 }
 
 function drawBar(pen, most) {
@@ -103,7 +103,7 @@ function drawBar(pen, most) {
   pen.fillStyle = "#222"; pen.textAlign = "left";
   for (const share of [0, 0.5, 1]) pen.fillText(`${(100 * share * most).toFixed(1)} %`, x + 16, TOP + SIZE * (1 - share) + (share === 1 ? 9 : share === 0 ? 0 : 4));
   pen.save(); pen.translate(x + 72, TOP + SIZE / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center";
-  pen.fillText("validation error; white: not trained yet", 0, 0); pen.restore();
+  pen.fillText("validation error", 0, 0); pen.restore();
 }
 
 function render({ model, el }) {

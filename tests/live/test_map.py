@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskls.live.map import SIDE, draw_map, find_plane, nearest_polygons, thin_tree
+from daskls.live.map import SIDE, draw_map, find_plane, rectangles, thin_tree
 from daskls.partition.chunks import Chunks
 from daskls.partition.forest import grow_forest
 from daskls.partition.tree import route_rows
@@ -78,8 +78,12 @@ def test_more_features_are_shown_in_their_components():
     assert "most of b" in drawn.names[0]
     assert "most of e" in drawn.names[1]
     assert "two principal components" in drawn.note
+    assert drawn.limits is None
     assert sorted(drawn.region_of) == list(range(space.n_leaves))
-    assert sum(map(area, drawn.polygons)) == pytest.approx(1, abs=0.01)
+    leaves = route_rows(space.trees[0], X)
+    shares = np.bincount(leaves) / len(X)
+    own = [area(drawn.polygons[region]) for region in drawn.region_of]
+    np.testing.assert_allclose(own, shares, atol=0.002)
 
 
 def test_the_plane_is_that_of_the_eigenvectors():
@@ -107,21 +111,15 @@ def test_one_feature_is_shown_as_strips():
     assert sum(map(area, drawn.polygons)) == pytest.approx(1, abs=0.01)
 
 
-def test_nearest_polygons_hold_what_is_nearest():
+def test_rectangles_lie_as_their_points_do():
     rng = np.random.default_rng(0)
-    limits = np.array([[-1.0, 3.0], [0.0, 2.0]])
-    points = limits[:, 0] + rng.random((40, 2)) * (limits[:, 1] - limits[:, 0])
-    points[7] = points[3]
-    polygons = nearest_polygons(points, limits)
-    assert len(polygons) == 39
-    where = limits[:, 0] + rng.random((2000, 2)) * (limits[:, 1] - limits[:, 0])
-    # In units of the sides, as they are drawn.
-    span = limits[:, 1] - limits[:, 0]
-    nearest = (((where[:, None] - points) / span) ** 2).sum(axis=2).argmin(axis=1)
-    for point, polygon in polygons.items():
-        unit = (polygon - limits[:, 0]) / span * SIDE
-        own = (where[nearest == point] - limits[:, 0]) / span * SIDE
-        assert contains(unit, own).all()
+    means, weights = rng.normal(size=(60, 2)), rng.integers(1, 50, 60)
+    shapes = rectangles(means, weights)
+    assert sum(map(area, shapes)) == pytest.approx(1, abs=0.01)
+    np.testing.assert_allclose(list(map(area, shapes)), weights / weights.sum(), atol=0.002)
+    middles = np.array(shapes).mean(axis=1)
+    for side in (0, 1):
+        assert np.corrcoef(means[:, side], middles[:, side])[0, 1] > 0.8
 
 
 def test_chunks_are_squares():
@@ -134,7 +132,12 @@ def test_points_and_several_partitions():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 2))
     cells = VoronoiCells(X.mean(axis=0), X[:9] - X.mean(axis=0))
-    assert sorted(draw_map(cells, X, ["a", "b"]).region_of) == list(range(9))
+    drawn = draw_map(cells, X, ["a", "b"])
+    (left, right), (low, high) = drawn.limits
+    units = (X - [left, low]) / [right - left, high - low] * SIDE
+    inside = ((units >= 0) & (units <= SIDE)).all(axis=1)
+    for cell, region in enumerate(drawn.region_of):
+        assert contains(drawn.polygons[region], units[inside & (cells.nearest(X) == cell)]).all()
     for width in (2, 3):
         X = rng.random((2000, width))
         space = forest(X, 200, n_partitions=2)
