@@ -285,14 +285,24 @@ def test_the_page_lies_behind_the_dashboards_prefix(tmp_path, capfd):
     ("options", "without", "why"),
     [
         (["--no-dashboard"], None, "the scheduler has no dashboard"),
-        ([], "bokeh", "the scheduler lacks bokeh"),
+        pytest.param([], "bokeh", "the scheduler lacks bokeh", marks=pytest.mark.slow),
         # Without any daskls a scheduler cannot read the tasks of a fit; an older one can.
-        ([], "daskls.live", "the scheduler cannot import daskls.live"),
+        pytest.param(
+            *([], "daskls.live", "the scheduler cannot import daskls.live"), marks=pytest.mark.slow
+        ),
     ],
 )
-def test_without_a_page_the_fit_runs_and_says_so_once(tmp_path, capfd, options, without, why):
+def test_without_a_page_the_fit_runs_and_says_so_once(
+    tmp_path, capfd, caplog, options, without, why
+):
     expected = small_svc().fit(X, Y)
     with own_scheduler(tmp_path, *options, without=without) as client:
+        with caplog.at_level("INFO", "daskls"):
+            small_svc(client=client).fit(slow_rows(), Y)
+        # Who does not ask finds it in the log.
+        assert capfd.readouterr() == ("", "")
+        assert [record.message for record in caplog.records if why in record.message]
+        view._said.clear()
         for _ in range(2):
             model = small_svc(client=client, verbose=1).fit(slow_rows(), Y)
     assert_same_model(model, expected)
@@ -314,13 +324,6 @@ for _ in range(2):
     )
     assert done.stderr.count("/daskls") == 1
     assert done.stderr.count("training cells") == 2
-
-
-def test_what_is_not_told_is_logged(tmp_path, capfd, caplog):
-    with own_scheduler(tmp_path, "--no-dashboard") as client, caplog.at_level("INFO", "daskls"):
-        small_svc(client=client).fit(slow_rows(), Y)
-    assert capfd.readouterr() == ("", "")
-    assert [r.message for r in caplog.records if "Live view" in r.message]
 
 
 def test_messages_are_json():
