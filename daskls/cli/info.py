@@ -127,7 +127,7 @@ def _print_model(path: str) -> None:
         ("classes", _shown(meta["classes"]["values"])),
         ("bytes", format_nbytes(count_nbytes(path))),
     ]
-    pairs += _scale_pairs(reader)
+    pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
     if not len(report):
         print_pairs(f"Model {path}", [*pairs, ("cells", "none: trained when it is asked")])
         return
@@ -147,6 +147,17 @@ def _print_model(path: str) -> None:
     ]
     print_pairs(f"Model {path}", pairs)
     _print_quantiles(report)
+
+
+def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what became of the columns of a table, if the model was trained on one."""
+    if meta.get("table") is None:
+        return []
+    from daskls.tables.encoding import TableEncoding
+
+    table = TableEncoding.from_json(meta["table"])
+    told = [("label", str(table.label)), ("columns", "; ".join(table.describe()))]
+    return [*told, ("unknown categories", "zeros" if table.unknown == "zero" else "an error")]
 
 
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:

@@ -1,9 +1,11 @@
 """Convert tables of other formats to data sets on Zarr, a block of rows in memory at a time."""
 
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,7 +15,7 @@ from daskls.datasets.readers.arrays import open_npy, open_npz
 from daskls.datasets.readers.delimited import open_csv
 from daskls.datasets.readers.parquet import open_parquet
 from daskls.datasets.readers.svmlight import open_svmlight
-from daskls.errors import DataError, ParameterError
+from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import Labels
 from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter, check_target
 from daskls.store.files import disk_errors, local_path
@@ -109,6 +111,7 @@ def convert(
     with reader(path, options) as table:
         if not table.n_rows or not table.n_features:
             raise DataError(f"{path} has {table.n_rows} rows of {table.n_features} features.")
+        _check_room(table, table.dtype if wanted is None else wanted, scratch)
         writer = DatasetWriter(
             target,
             table.n_features,
@@ -123,6 +126,24 @@ def convert(
         with writer:
             _copy_rows(table, writer, progress)
     return writer.close()
+
+
+def _check_room(table: Table, dtype: "np.dtype[Any]", folder: Path) -> None:
+    """Refuse to begin what the disk has no room for: sparse rows are many times larger as dense.
+
+    Raises
+    ------
+    StoreError
+    """
+    needed = table.n_rows * table.n_features * dtype.itemsize
+    free = shutil.disk_usage(folder).free
+    # Whole numbers are packed; most floats hardly shrink.
+    if dtype.kind == "f" and needed > free:
+        raise StoreError(
+            f"{table.n_rows} rows of {table.n_features} features are {needed / 2**30:,.1f} GiB of "
+            f"{dtype} as dense rows, but {free / 2**30:,.1f} GiB are free in {folder}. Reduce the "
+            "features first, as with scikit-learn's TruncatedSVD, or give a larger disk."
+        )
 
 
 def _copy_rows(

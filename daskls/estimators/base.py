@@ -56,7 +56,7 @@ from daskls.store.lock import own_store
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle, temporary_path
 from daskls.tables.encoding import TableEncoding
-from daskls.tables.frames import is_array_like
+from daskls.tables.frames import is_array_like, with_labels
 from daskls.tables.paths import check_label, is_table
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
             with own_store(store):
                 result = self._run(request, (X, y, sample_weight), store)
         else:
+            X, y = with_labels(X, y)
             check_label(y)
             store, keep = choose_store(self.store)
             scratch = store / f"input-{uuid.uuid4().hex}"
@@ -433,6 +434,7 @@ class LocalClassifier(ClassifierMixin, SharesClient):  # type: ignore[misc]
         DataError : as `predict`; no y, no rows, or numbers where the model's classes are text
         """
         check_is_fitted(self)
+        X, y = with_labels(X, y)
         if is_table(X) and (y is None or isinstance(y, str)):
             from daskls.estimators.tables import score_table
 

@@ -13,7 +13,14 @@ from daskls.errors import DataError
 from daskls.tables.arrow import import_arrow
 from daskls.tables.source import BATCH_FIELDS, TableSource
 
-__all__ = ["is_array_like", "is_dask_frame", "is_frame", "open_frame", "open_parquet_files"]
+__all__ = [
+    "is_array_like",
+    "is_dask_frame",
+    "is_frame",
+    "open_frame",
+    "open_parquet_files",
+    "with_labels",
+]
 
 LAZY = "polars.LazyFrame"
 
@@ -46,6 +53,22 @@ def is_dask_frame(X: Any) -> bool:
 def is_array_like(X: Any) -> bool:
     """Whether X is a frame in memory that NumPy takes as an array, as scikit-learn would."""
     return frame_kind(X) in ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table")
+
+
+def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return a Dask DataFrame with its labels as a column, and the column's name.
+
+    Anything else than labels that are a series of the same partitions is returned as it is.
+    """
+    if not is_dask_frame(X) or not hasattr(y, "to_frame") or not dask.is_dask_collection(y):
+        return X, y
+    name = y.name if isinstance(y.name, str) and y.name not in X.columns else "label"
+    if name in X.columns:
+        raise DataError(
+            f"X has a column {name!r} already, which y would be; name the column of X that holds "
+            "the labels, as in fit(X, NAME)."
+        )
+    return X.assign(**{name: y}), name
 
 
 def open_frame(X: Any, scratch: Path) -> TableSource:

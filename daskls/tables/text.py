@@ -70,9 +70,12 @@ def _read_head(path: Path, label: str | None) -> _Head:
         raise DataError(f"{path} is empty; it must have a line of names and rows.")
     delimiter = max(DELIMITERS, key=lines[0].count)
     names = [name.strip() for name in next(csv.reader(lines, delimiter=delimiter))]
-    if label in names or not any(map(_is_number, names)):
+    numbered = [str(i) for i in range(len(names))]
+    # "2" may be the label's number, and a field of the first row too.
+    names_label = label in names and not _is_number(str(label))
+    if names_label or names == numbered or not any(map(_is_number, names)):
         return _Head(delimiter, names, True)
-    return _Head(delimiter, [str(i) for i in range(len(names))], False)
+    return _Head(delimiter, numbered, False)
 
 
 def _is_number(field: str) -> bool:

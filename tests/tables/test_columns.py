@@ -6,6 +6,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import xarray as xr
@@ -13,10 +14,12 @@ import zarr
 from support import run_cli as run
 
 import daskls
-from daskls import DataError, ParameterError
+from daskls import DataError, ParameterError, StoreError
 from daskls.tables.encoding import ColumnEncoding, TableEncoding
 from daskls.tables.paths import open_table
 from daskls.tables.scan import MAX_CATEGORIES, MEDIAN_SAMPLE, scan_table
+from daskls.tables.source import BATCH_FIELDS
+from daskls.tables.text import TEXT_BLOCK_NBYTES
 
 PARAMS = {"cell_size": 300, "cv": 2, "C": [1.0, 10.0], "gamma": [0.5, 2.0], "random_state": 0}
 SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "0.5,2")
@@ -415,3 +418,74 @@ def test_an_xarray_of_rows_and_features_is_an_array(is_lazy):
     labels = model.predict(rows)
     assert isinstance(labels, da.Array) == is_lazy
     assert np.asarray(labels).tolist() == same.predict(X).tolist()
+
+
+def test_labels_of_a_dask_frame_may_be_a_series(trained):
+    frame = dd.from_pandas(TRAIN, npartitions=3)
+    rows = frame.drop(columns="kind")
+    model = daskls.VoronoiSVC(**PARAMS).fit(rows, frame["kind"], missing="median")
+    np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
+    test = dd.from_pandas(TEST, npartitions=2)
+    assert model.score(test.drop(columns="kind"), test["kind"]) == trained.score(TEST)
+
+
+@pytest.mark.parametrize("label", [None, "y"])
+def test_a_file_without_names_counts_its_columns(label, tmp_path):
+    X = by_hand(TRAIN, 0.0)[:, [0, 3, 9]].round(3)
+    y = (TRAIN.kind == "buys").to_numpy().astype(int)
+    # The label's number is a field of the first row.
+    X[0, 0] = 3
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",", fmt="%g")
+    model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows.csv", "3")
+    same = daskls.VoronoiSVC(**PARAMS).fit(X, y)
+    assert model.feature_names_in_.tolist() == ["0", "1", "2"]
+    assert model.predict(tmp_path / "rows.csv").tolist() == same.predict(X).tolist()
+    with pytest.raises(DataError, match="columns are: 0, 1, 2, 3"):
+        daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows.csv", label)
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["blue", "green", "red"]), pl.String])
+def test_categories_of_polars_are_those_of_pandas(kind, trained):
+    frame = pl.from_pandas(TRAIN).with_columns(pl.col("color").cast(kind))
+    model = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", missing="median")
+    assert model.table_ == trained.table_
+    np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
+
+
+@pytest.mark.parametrize("name", ["FalkSVC", "LandmarkSVC", "KernelKNNClassifier"])
+def test_every_method_takes_tables(name):
+    params = {"FalkSVC": {"n_neighbors": 100}, "LandmarkSVC": {"n_cells": 4, "C": 1.0}}
+    params = params.get(name, {})
+    make = getattr(daskls, name)
+    model = make(**params, random_state=0).fit(TRAIN, "kind", missing="median")
+    X = by_hand(TRAIN, TRAIN.age.median())
+    same = make(**params, random_state=0).fit(X, TRAIN.kind.to_numpy())
+    X = by_hand(TEST, TRAIN.age.median())
+    assert model.predict(TEST).tolist() == same.predict(X).tolist()
+
+
+def test_a_batch_is_in_memory_at_a_time(tmp_path):
+    n_rows = 200_000
+    frame = pd.DataFrame(np.random.default_rng(0).random((n_rows, 12))).add_prefix("c")
+    names = list(frame.columns)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.to_csv(tmp_path / "rows.csv", index=False, float_format="%.4f")
+    for source in (frame, tmp_path / "rows.parquet", pl.from_pandas(frame), tmp_path / "rows.csv"):
+        batches = list(open_table(source, None, tmp_path).batches(names))
+        assert sum(batch.num_rows for batch in batches) == n_rows
+        is_text = source == tmp_path / "rows.csv" if not hasattr(source, "columns") else False
+        bound = 2 * TEXT_BLOCK_NBYTES if is_text else 8 * BATCH_FIELDS
+        assert max(batch.nbytes for batch in batches) <= 1.1 * bound < frame.to_numpy().nbytes
+
+
+def test_info_says_what_became_of_columns(trained, tmp_path):
+    trained.save(tmp_path / "m.zarr")
+    told = run("info", tmp_path / "m.zarr").stdout
+    for words in ("kind", "color: 3 categories", "unknown categories"):
+        assert words in " ".join(told.split())
+
+
+def test_sparse_rows_that_no_disk_holds_as_dense_are_refused(tmp_path):
+    (tmp_path / "wide.libsvm").write_text("1 1:1 900000000000:1\n0 2:1\n")
+    with pytest.raises(StoreError, match=r"2 rows of 900000000000 features are .* GiB"):
+        daskls.VoronoiSVC().fit(tmp_path / "wide.libsvm")
