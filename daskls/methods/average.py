@@ -1,4 +1,4 @@
-"""Answers of models of cells: that of a query's one cell, or the mean of several."""
+"""Predictions of models of cells: of a query's one cell, or the mean of several."""
 
 from collections.abc import Iterator
 
@@ -32,13 +32,13 @@ LEAST_SLAB_ROWS = 240
 
 
 def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
-    """Return the scores of the models that each row asks: of one, or the mean of several.
+    """Return the scores of each row: of one cell's model, or the mean of several.
 
     Parameters
     ----------
     reader : ModelReader. Of a model with cells.
     X : real array, shape (m, d)
-    views : list of int arrays (m,). The cells that answer.
+    views : list of int arrays (m,). The cells whose models predict, one a view.
     """
     n_classes = reader.n_classes
     scores = empty_scores(len(X), n_classes)

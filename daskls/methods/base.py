@@ -39,8 +39,8 @@ class Method(ABC):
     is_local : bool. Whether answers depend on the training rows near a query alone, so that a part
         of space at full density is as good as all of it.
     has_probabilities : bool. Whether scores are probabilities without maps that a fit is asked for.
-    step : str, or None. What differs from one model to the next where several are tried and one
-        is kept.
+    step : str, or None. The quantity that differs from one model to the next where several are
+        tried and one is kept.
     """
 
     name: ClassVar[str]
@@ -68,7 +68,7 @@ class Method(ABC):
 
     @abstractmethod
     def check(self, extent: Extent, resources: Resources) -> None:
-        """Refuse before any training what would not fit.
+        """Refuse, before any training, tasks that would not fit in memory.
 
         Called twice: with the sizes that are expected, then with those that were found.
 
@@ -80,14 +80,14 @@ class Method(ABC):
 
     @abstractmethod
     def cut(self, begun: "Beginning") -> Partition:
-        """Return what rows are regrouped by."""
+        """Return the partition by which rows are regrouped."""
 
     @abstractmethod
     def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
-        """Do what the store does not hold yet; end with the index of the model."""
+        """Train the parts that the store does not hold yet; write the index of the model last."""
 
     def clean_up(self, root: Root) -> None:
-        """Remove what a finished model has no use for, of earlier fits too."""
+        """Remove files that a finished model does not need, those of earlier fits too."""
         root.remove_leftovers()
 
     # --- a model
@@ -97,7 +97,7 @@ class Method(ABC):
         """Return the scores of rows, (m,) for two classes, (m, k) for more."""
 
     def for_rows(self, n_rows: int) -> Self:
-        """Return the method as it can be used on so few rows."""
+        """Return the method with parameters capped to the number of rows."""
         return self
 
     def are_votes(self, spec: SolverSpec) -> bool:
@@ -120,7 +120,7 @@ class Method(ABC):
         self.check_index(ModelReader(root.path))
 
     def check_index(self, reader: ModelReader) -> None:  # noqa: B027
-        """Refuse a model whose index is nothing to answer by.
+        """Refuse a model whose index is malformed.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Method(ABC):
         raise NotImplementedError
 
     def progress(self, root: Root) -> str:
-        """Say how far a fit came that was stopped."""
+        """Describe the progress of a fit that was stopped."""
         return "it has begun"
 
     def count_open(self, report: Any) -> Any:

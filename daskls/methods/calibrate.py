@@ -49,7 +49,7 @@ NestedFit = Callable[[FitRequest, BlockRows, Path], str]
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows behind the model's door, joined from all regions."""
+    """Rows in the model's scale of features, joined from all regions."""
 
     X: Float32
     codes: Codes

@@ -18,7 +18,7 @@ __all__ = ["FitResult", "run_fit"]
 
 @dataclass(frozen=True)
 class FitResult:
-    """What is left of a fit beside its store.
+    """The result of a fit, beside its store.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ def run_fit(
     on_progress: Callable[[Progress], None] | None = None,
     on_cut: OnCut | None = None,
 ) -> FitResult:
-    """Do what the store does not hold yet, until the model is complete.
+    """Run the stages that the store does not hold yet, until the model is complete.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def run_fit(
     store : Path. The model's folder; made if it does not exist.
     client : distributed client, or None for the current scheduler
     on_progress : called from a thread as work advances
-    on_cut : called once it is decided how rows are cut, unless all is done
+    on_cut : called with the partition once it is known, unless the model is complete
 
     Returns
     -------

@@ -43,7 +43,7 @@ PROBABILITIES: Literal["probabilities"] = "probabilities"
 def score_rows(reader: ModelReader, X: Reals) -> Float64:
     """Return the scores of rows, grouped by cell: (m,) for two classes, (m, k) for more.
 
-    Positive speaks for the second of two classes; a cell of one class answers +-1.
+    Positive scores are for the second of two classes; a cell of one class scores +-1.
     """
     with one_blas_thread():
         return method_of(reader.method).scores(reader, reader.enter(X))
@@ -62,7 +62,7 @@ def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
 def predict_block(
     X: Reals, handle: ModelHandle, wanted: Wanted, block_info: Any = None
 ) -> Float64 | Labels:
-    """Return what is wanted of one block.
+    """Return labels, scores or probabilities of one block, as ``wanted`` says.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def write_block(
     target: ArrayHandle,
     block_info: Any = None,
 ) -> int:
-    """Answer one block and write it; return its rows. The block owns its chunk of the output."""
+    """Predict one block and write it; return its rows. The block owns its chunk of the output."""
     target.write(
         block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
     )
@@ -176,7 +176,7 @@ def predict_to_zarr(
 
 
 def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
-    """Answer rows in memory, on this machine's threads; no scheduler is involved.
+    """Predict rows in memory, on this machine's threads; no scheduler is involved.
 
     Raises
     ------

@@ -51,11 +51,11 @@ class ScoreMaps(ABC):
 
     @abstractmethod
     def of(self, column: int, scores: Float64) -> Float64:
-        """Return the probability that scores of one column speak of, (m,)."""
+        """Return the probabilities of the scores of one column, (m,)."""
 
     @abstractmethod
     def arrays(self) -> dict[str, AnyArray]:
-        """Return what a store keeps."""
+        """Return the arrays to store."""
 
 
 @dataclass(frozen=True, eq=False)

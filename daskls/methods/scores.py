@@ -1,4 +1,4 @@
-"""Scores in the shape of the whole model's, and the labels that they mean."""
+"""Scores in the shape of the whole model's, and the labels predicted from them."""
 
 import numpy as np
 

@@ -1,1 +1,1 @@
-"""Cells: an SVM for every cell of a partition, of space or by chance."""
+"""Cells: an SVM for every cell of a partition of space, or for every random chunk."""

@@ -1,4 +1,4 @@
-"""The three stages of a fit on cells or chunks, on whatever is in the store already."""
+"""The three stages of a fit on cells or chunks; finished parts of the store are kept."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ __all__ = ["assign_chunks", "fit_cells"]
 
 
 def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
-    """Regroup the rows, train every cell; only what the store does not hold yet.
+    """Regroup the rows and train every cell that the store does not hold yet.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[]
 
 
 def assign_chunks(begun: Beginning) -> Chunks:
-    """Deal all rows to as few chunks as their size allows."""
+    """Assign all rows to as few chunks as their size allows."""
     n_rows = begun.scan.n_kept
     return Chunks(n_rows, -(-n_rows // begun.request.cell_size), begun.seed)
 

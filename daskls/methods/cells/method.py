@@ -1,4 +1,4 @@
-"""Voronoi cells of space, and chunks by chance, each cross-validated on its own."""
+"""Voronoi cells of space, and random chunks, each cross-validated on its own."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ class Voronoi(Method):
     is_local = True
 
     def to_json(self) -> dict[str, Any]:
-        """As of `Method`; the first method there was, and what its stores say, have no name."""
+        """As of `Method`; stores of this method, the oldest one, keep no name."""
         return {}
 
     def check(self, extent: Extent, resources: Resources) -> None:
@@ -50,7 +50,7 @@ class Voronoi(Method):
         fit_cells(begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Ask one cell a partition, or all where cells have no place in space."""
+        """Evaluate one cell a partition, or all cells where they have no place in space."""
         views = self.space(reader).find(X)
         return mean_of_all(reader, X) if views is None else mean_of_views(reader, X, views)
 
@@ -69,7 +69,7 @@ class Voronoi(Method):
 
 @dataclass(frozen=True)
 class Chunked(Voronoi):
-    """The paper's baseline: rows dealt at random, all chunks asked."""
+    """The paper's baseline: rows assigned at random, the mean of all chunks predicts."""
 
     name = "chunks"
     is_local = False
@@ -85,7 +85,7 @@ class Chunked(Voronoi):
         check_chunks(extent, resources)
 
     def cut(self, begun: "Beginning") -> Partition:
-        """Deal all rows to as few chunks as their size allows."""
+        """Assign all rows to as few chunks as their size allows."""
         from daskls.methods.cells.fit import assign_chunks
 
         return assign_chunks(begun)

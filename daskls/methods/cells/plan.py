@@ -10,7 +10,7 @@ __all__ = ["check_cells", "check_chunks"]
 
 
 def check_cells(extent: Extent, resources: Resources) -> None:
-    """Refuse before any training what would not fit.
+    """Refuse, before any training, tasks that would not fit in memory.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def _remedy(extent: Extent, resources: Resources) -> str:
 
 
 def check_chunks(extent: Extent, resources: Resources) -> None:
-    """Refuse before any training what would not fit a task that trains a random chunk.
+    """Refuse, before any training, chunks that would not fit in the memory of a task.
 
     The rows of the largest leaf do not matter: the chunks' sizes are known beforehand.
 

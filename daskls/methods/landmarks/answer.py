@@ -1,4 +1,4 @@
-"""Answers of L3-SVMs: the linear function of the cell that a row lies in."""
+"""Predictions of L3-SVMs: the linear function of the cell that a row lies in."""
 
 import numpy as np
 

@@ -33,15 +33,15 @@ def pick_cost(errors: Sequence[float], unsolved: Mask, told: Mask) -> int:
     Parameters
     ----------
     errors : sequence of float, one a candidate, in increasing order of C
-    unsolved : bool array. Whose problems ended above ``tol``: what those get wrong says
-        nothing of their C, unless it goes for all.
-    told : bool array. Who gave held-out rows of one fold different answers.
+    unsolved : bool array. Whose problems ended above ``tol``: their errors are ignored, unless all
+        are unsolved.
+    told : bool array. Candidates whose predictions within some held-out fold differ.
 
     Notes
     -----
-    Of equal errors, a candidate that answers all rows alike has learned nothing: it stands back,
-    and where all are so the largest C is the nearest to learning. Then a candidate inside the grid
-    goes first, so that a choice on its edge means that it was better; then the smallest C.
+    Of equal errors, candidates that predict one class for all rows come last; if all do, the
+    largest C is taken. Then candidates inside the grid come first, so that a choice on its edge
+    means that it was better; then the smallest C.
     """
     solved = [i for i in range(len(errors)) if not unsolved[i]] or list(range(len(errors)))
     least = min(errors[i] for i in solved)

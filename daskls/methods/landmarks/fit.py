@@ -1,4 +1,4 @@
-"""The stages of a fit of L3-SVMs, on whatever is in the store already."""
+"""The stages of a fit of L3-SVMs; finished parts of the store are kept."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -47,7 +47,7 @@ class L3(LandmarkSpec, Method):
         fit_jointly(self, begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Ask the linear function of each query's cluster."""
+        """Evaluate the linear function of each query's cluster."""
         from daskls.methods.landmarks.answer import score_linearly
 
         return score_linearly(reader, X)

@@ -13,9 +13,9 @@ __all__ = ["check_landmarks", "most_landmarks", "n_candidates"]
 
 
 def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) -> None:
-    """Refuse more landmarks than there are, and what would not fit a task.
+    """Refuse more landmarks than there can be, and cells that would not fit a task.
 
-    Clusters may be of any size: what is expected is the mean, what is found is the largest.
+    Clusters may be of any size: before the rows are regrouped the mean size is expected.
 
     Raises
     ------

@@ -179,7 +179,7 @@ def evaluate_group(
     -------
     wrong : float64 array, shape (cells, n_costs, n_folds). Their weights, added up.
     total : float64 array, shape (cells, n_folds). Weights of all held-out rows.
-    given : bool array, shape (n_costs, n_folds, n_classes). Which classes were an answer.
+    given : bool array, shape (n_costs, n_folds, n_classes). Which classes were predicted.
     """
     n_cells = cells[1] - cells[0] + 1
     n_costs, n_folds, n_problems = solutions.rounds.shape

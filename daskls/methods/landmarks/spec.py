@@ -11,7 +11,7 @@ class LandmarkSpec:
 
     Attributes
     ----------
-    n_cells : int, or None for as many as the rows can bear. Clusters of k-means, at the most.
+    n_cells : int, or None to derive it from the number of rows. Maximum number of clusters.
     n_landmarks : int, or None for the number of features
     landmarks : "random" or "pca"
     projection : "linear" or "rbf"

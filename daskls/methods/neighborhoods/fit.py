@@ -1,4 +1,4 @@
-"""The stages of a fit on neighborhoods, on whatever is in the store already."""
+"""The stages of a fit on neighborhoods; finished parts of the store are kept."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,9 +1,9 @@
 """Selection by cross-validation of the whole method: every candidate on every fold of all rows.
 
 Folds are drawn by hashed row number. In each fold and for each k the centers are chosen among the
-training rows alone, every candidate is trained around each of them, and judged on the held-out rows
-that its center answers. The searches are shared: that of the held-out rows' nearest training row
-serves all candidates, that of a center's neighbors all C and widths.
+training rows alone, every candidate is trained around each of them, and evaluated on the held-out
+rows that its center predicts. The searches are shared: that of the held-out rows' nearest training
+row serves all candidates, that of a center's neighbors all C and widths.
 """
 
 from dataclasses import replace
@@ -121,7 +121,7 @@ def _evaluate(
 def evaluate_centers(
     positions: Int64, queries: list[Int64], job: NeighborJob, n_classes: int
 ) -> Float64:
-    """Return (wrong weight, weight) of each candidate on the rows that each center answers.
+    """Return (wrong weight, weight) of each candidate on the rows that each center predicts.
 
     Shape (n_centers, n_gammas, n_costs, 2).
     """

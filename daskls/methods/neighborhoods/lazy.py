@@ -1,4 +1,4 @@
-"""Answers of the lazy methods: the neighbors of each query vote, or train an SVM around it."""
+"""Predictions of the lazy methods: the neighbors of each query vote, or train an SVM around it."""
 
 from collections.abc import Iterator
 from dataclasses import replace

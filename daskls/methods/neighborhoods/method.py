@@ -42,7 +42,7 @@ class NeighborMethod(NeighborSpec, Method):
         check_neighborhoods(extent, resources, max(self.n_neighbors))
 
     def cut(self, begun: "Beginning") -> Partition:
-        """Grow a tree on the sample; only what stands near each other matters."""
+        """Grow a tree on the sample; it decides only which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
         return grow_trunks(begun)
@@ -54,7 +54,7 @@ class NeighborMethod(NeighborSpec, Method):
         fit_rows(begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Look at the nearest rows of each query."""
+        """Compute scores from the nearest rows of each query."""
         from daskls.methods.neighborhoods.lazy import score_lazily
 
         return score_lazily(self, reader, X)
@@ -85,7 +85,7 @@ class Falk(NeighborMethod):
         fit_centers_of(self, begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Ask the centers that answer."""
+        """Evaluate the models of each query's centers."""
         from daskls.methods.neighborhoods.answer import find_owners, nearest_centers
 
         if self.assign == "point":
@@ -95,7 +95,7 @@ class Falk(NeighborMethod):
         return mean_of_views(reader, X, list(found.T))
 
     def clean_up(self, root: Root) -> None:
-        """Remove the rows, too, where centers answer."""
+        """Remove the rows, too, where predictions need the centers only."""
         super().clean_up(root)
         if self.assign != "point":
             root.store.drop("rows")
@@ -109,7 +109,7 @@ class Falk(NeighborMethod):
             LeafReader(root).check_bundles()
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """Return 1 where the answer is the row's label, else 0."""
+        """Return 1 where the prediction is the row's label, else 0."""
         from daskls.methods.neighborhoods.noise import agrees
 
         return agrees(reader, X, codes)

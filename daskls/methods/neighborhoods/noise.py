@@ -27,7 +27,7 @@ __all__ = ["agree_array", "agree_lazily", "agrees", "leave_one_out"]
 
 @undisturbed
 def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
-    """Return 1 for the rows whose answer is their label, else 0: float64 (m,)."""
+    """Return 1 for the rows whose prediction is their label, else 0: float64 (m,)."""
     with one_blas_thread():
         scores = method_of(reader.method).scores(reader, X)
     labels = labels_of(scores, np.arange(reader.n_classes))
@@ -93,7 +93,7 @@ def agree_block(
     names: Labels | None,
     block_info: Any = None,
 ) -> Float64:
-    """Judge one block of training rows."""
+    """Return the agreement of one block of training rows."""
     codes = codes_of(y[:, 0], classes, names)
     with handle.in_use():
         reader = open_model(handle.path, handle.fingerprint)

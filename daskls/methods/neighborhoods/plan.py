@@ -23,7 +23,7 @@ MAX_BATCHES = 4
 
 
 def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
-    """Refuse before any training what would not fit a task of a neighborhood method.
+    """Refuse, before any training, neighborhoods that would not fit in the memory of a task.
 
     Raises
     ------

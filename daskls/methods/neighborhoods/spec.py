@@ -14,12 +14,12 @@ class NeighborSpec:
     ----------
     n_neighbors : tuple of int. Candidates of k.
     n_assigned : k', or None for k // 2
-    assign : which center's model answers a query: that of its nearest row ("point"), the nearest
+    assign : the center whose model predicts a query: that of its nearest row ("point"), the nearest
         one ("center"), or the nearest ``n_centers`` together ("k_centers")
     selection : "local", "grid", "each", or None
     percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
         is given
-    n_selected : int. Neighborhoods that local selection looks at.
+    n_selected : int. Neighborhoods that local selection evaluates.
     """
 
     n_neighbors: tuple[int, ...]

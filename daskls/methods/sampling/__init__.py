@@ -1,1 +1,1 @@
-"""Sampling: small SVMs on balls around points where classes meet."""
+"""Sampling: one SVM on support rows of small subsamples and on rows near them."""

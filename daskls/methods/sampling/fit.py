@@ -26,7 +26,7 @@ def fit_samples(
     clock: StageClock,
     client: Any = None,
 ) -> None:
-    """Gather the rows by leaf, train on drawn rows, then on what is near their support rows.
+    """Gather the rows by leaf, train on drawn rows, then on the rows near their support rows.
 
     Parameters
     ----------

@@ -35,22 +35,22 @@ class Sampling(SamplingSpec, Method):
 
     @abstractmethod
     def searcher(self) -> "type[SampleSearch]":
-        """Return what trains one model after the other."""
+        """Return the search that trains one model after the other."""
 
     def cut(self, begun: "Beginning") -> Partition:
-        """Grow a tree on the sample; only what stands near each other matters."""
+        """Grow a tree on the sample; it decides only which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
         return grow_trunks(begun)
 
     def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
-        """Gather the rows, train on drawn ones, then on what is near their support rows."""
+        """Gather the rows, train on drawn ones, then on the rows near their support rows."""
         from daskls.methods.sampling.fit import fit_samples
 
         fit_samples(self, self.searcher(), begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Ask the one model."""
+        """Evaluate the one model."""
         return mean_of_views(reader, X, [np.zeros(len(X), np.int64)])
 
     def clean_up(self, root: Root) -> None:

@@ -1,4 +1,4 @@
-"""Memory of the tasks that train on a sample, and what is left of it for a cache."""
+"""Memory of the tasks that train on a sample, and the share of it for a cache."""
 
 import math
 from dataclasses import replace
@@ -105,7 +105,7 @@ def most_pairs(
 
     Raises
     ------
-    MemoryPlanError : it could not even keep those that wait
+    MemoryPlanError : not even the pairs that wait to be merged fit
     """
     usable = usable_nbytes(resources)
     needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
@@ -166,7 +166,7 @@ def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:
 def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     """Peak bytes of training one SVM on a sample without a matrix of all its rows.
 
-    As if every row became a support row; then the model judges the rows that validate.
+    A bound: every row may become a support row. The model then predicts the validation rows.
     """
     m, d = n_rows, sizes.n_features
     held = held_nbytes(sizes, m)

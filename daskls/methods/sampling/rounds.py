@@ -1,4 +1,4 @@
-"""Procedure CGLQ: round after round an SVM on what is near the support rows of the one before."""
+"""Procedure CGLQ: each round trains an SVM on the rows near the last one's support rows."""
 
 from daskls.methods.sampling.enrich import EnrichJob, merge_round, nearest_of, search_support
 from daskls.methods.sampling.plan import SEARCHED_ROWS
@@ -20,7 +20,7 @@ class RoundSearch(SampleSearch):
     n_rounds = 10
 
     def steps(self) -> list[Step]:
-        """Train on a subsample, then round after round on what is near its support rows."""
+        """Train on a subsample, then, round after round, on the rows near its support rows."""
         steps: list[Step] = []
         with self.clock.stage("search", self.n_rounds + 1, self.count_steps):
             for number in range(self.n_rounds + 1):

@@ -46,7 +46,7 @@ class Step:
 
 
 class SampleSearch:
-    """The stages after the rows are gathered: each does what the store does not hold yet.
+    """The stages after the rows are gathered; each runs only if its result is not stored.
 
     Attributes
     ----------
@@ -96,14 +96,14 @@ class SampleSearch:
     ) -> None:
         """Run a task on groups of items, one a cost, that no part on disk holds.
 
-        A group costs no more than ``limit``; None: what one task takes on.
+        A group costs no more than ``limit``; None: the share of one task.
         """
         done = done_mask(self.root, len(costs), kind_path(kind))
         limit = self.share_of(sum(costs)) if limit is None else limit
         run_each(task, group_open(costs, done, limit), job, self.client)
 
     def share_of(self, cost: float) -> float:
-        """Return what one task takes on of a cost."""
+        """Return the share of a cost for one task."""
         return math.ceil(cost / N_SEARCH_TASKS)
 
     def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
@@ -124,7 +124,7 @@ class SampleSearch:
         check_trained(self.begun.sizes, n_rows, self.begun.resources, what=what, remedy=remedy)
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
-        """Run one task of which the client needs no more than a small answer."""
+        """Run one task that returns a small result to the client."""
         return compute_each(task, [args], self.client)[0]
 
     def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
@@ -147,7 +147,7 @@ class SampleSearch:
         return Step(number, value, CellReport(*table[0].item()))
 
     def constant(self, number: int, value: float) -> Step:
-        """Answer one class everywhere, where subsamples of two classes hold equal rows only.
+        """Train a constant model, where subsamples of two classes hold equal rows only.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class SampleSearch:
         return self._reported(number, value)
 
     def _has_equal_rows(self) -> bool:
-        """Whether all rows there are equal each other."""
+        """Whether all rows of the data are equal."""
         regions = self.reader.regions
         filled = np.isfinite(regions.r_max)
         low, high = regions.low[filled].min(axis=0), regions.high[filled].max(axis=0)

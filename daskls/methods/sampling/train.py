@@ -190,7 +190,7 @@ def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, 
 
 @undisturbed
 def fit_sample(step: int, job: TrainJob) -> None:
-    """Train the SVM of a step's sample and judge it; write the model, and its support rows.
+    """Train the SVM of a step's sample and evaluate it; write the model, and its support rows.
 
     The sample's part holds positions in the order of row numbers. A retry finds the model.
     """
@@ -213,7 +213,7 @@ def fit_sample(step: int, job: TrainJob) -> None:
 
 @undisturbed
 def fit_constant(step: int, job: TrainJob) -> None:
-    """Write the model that answers everywhere the class of the largest weight, of all rows.
+    """Write the model that predicts, everywhere, the class of the largest weight of all rows.
 
     A retry finds the model.
     """

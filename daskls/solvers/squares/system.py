@@ -125,10 +125,10 @@ class System:
 
 
 def _is_lost(factor: Floats, trace: float) -> bool:
-    """Whether a pivot is no more than what rounding may have left of nothing.
+    """Whether a pivot is of the size of rounding errors, so that the system is singular.
 
-    Only at hand once the work is done, but sharper than a bound of the ridge: narrow kernels need
-    none.
+    It is known only after the factorization, but it is sharper than a bound of the ridge: narrow
+    kernels need no ridge at all.
     """
     return float(np.diagonal(factor).min()) ** 2 < EPS * trace
 
