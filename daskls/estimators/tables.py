@@ -297,8 +297,10 @@ def answer_table(estimator: Any, X: Any, answer: Callable[[Any], Any]) -> Any:
     -------
     answers : NumPy array, in row order; a lazy Dask array for a Dask DataFrame
     """
-    encoding = getattr(estimator, "table_", None)
-    if encoding is not None and is_dask_frame(X):
+    if is_dask_frame(X):
+        encoding = getattr(estimator, "table_", None)
+        if encoding is None:
+            encoding = _plain_encoding(estimator, open_frame(X, temporary_path()), None)
         return answer(encoded_lazily(X, encoding))
     with query_rows(estimator, X, None, temporary_path(), with_y=False, on_progress=None) as rows:
         (answers,) = compute([answer(rows)], estimator.client)

@@ -1,5 +1,6 @@
 """The first pass over a table: what each column holds, what is missing, and what stands for it."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -216,7 +217,23 @@ def scan_table(
         raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
     found = tuple(column.encoding(missing, source.where) for column in columns)
     encoding = TableEncoding(found, label, unknown, _dtype(source, kinds))
+    _check_features(encoding.feature_names, source.where)
     return ScannedTable(row, encoding, None if labels is None else labels.finish())
+
+
+def _check_features(names: list[str], where: str) -> None:
+    """Refuse features of one name, as a column "a=b" and the value "b" of a column "a" are.
+
+    Raises
+    ------
+    DataError
+    """
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"{where}: two columns become the feature {twice[0]!r}; rename one of them, or leave "
+            "it out: --drop NAME, or fit(..., drop=[NAME])."
+        )
 
 
 def _feature_columns(source: TableSource, label: str | None, drop: list[str]) -> list[str]:

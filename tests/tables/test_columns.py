@@ -1,6 +1,9 @@
 """Missing values, categories, dates and labels: what becomes of columns, and what is refused."""
 
 import json
+import subprocess
+import sys
+import time
 
 import dask.array as da
 import dask.dataframe as dd
@@ -11,6 +14,7 @@ import pyarrow as pa
 import pytest
 import xarray as xr
 import zarr
+from support import python_env
 from support import run_cli as run
 
 import daskls
@@ -489,3 +493,47 @@ def test_sparse_rows_that_no_disk_holds_as_dense_are_refused(tmp_path):
     (tmp_path / "wide.libsvm").write_text("1 1:1 900000000000:1\n0 2:1\n")
     with pytest.raises(StoreError, match=r"2 rows of 900000000000 features are .* GiB"):
         daskls.VoronoiSVC().fit(tmp_path / "wide.libsvm")
+
+
+def test_features_of_one_name_are_refused():
+    frame = TRAIN[["color", "income", "kind"]].rename(columns={"income": "color=red"})
+    with pytest.raises(DataError, match="two columns become the feature 'color=red'"):
+        daskls.VoronoiSVC(**PARAMS).fit(frame, "kind")
+
+
+def test_a_dask_frame_is_answered_lazily_by_a_model_of_an_array():
+    X, y = TRAIN[["income", "member"]].astype(float), TRAIN.kind.to_numpy()
+    query = TEST[["member", "kind", "income"]].astype({"member": float})
+    for rows, order in ((X, query), (X.to_numpy(), query[["income", "member"]])):
+        model = daskls.VoronoiSVC(**PARAMS).fit(rows, y)
+        labels = model.predict(dd.from_pandas(order, npartitions=2))
+        assert isinstance(labels, da.Array)
+        wanted = query[["income", "member"]]
+        wanted = wanted if rows is X else wanted.to_numpy()
+        assert labels.compute().tolist() == model.predict(wanted).tolist()
+
+
+def test_a_killed_fit_of_a_table_goes_on(tmp_path):
+    path = write(make_frame(30_000), tmp_path / "train.csv")
+    options = ("--label", "kind", "--missing", "median", "--cell-size", "1000", "--search")
+    options = (*options, "full", "--cv", "2", "--random-state", "0", *QUIET)
+    store = tmp_path / "m.zarr"
+    command = [sys.executable, "-m", "daskls.cli", "fit", path, store, *options]
+    process = subprocess.Popen([*map(str, command)], env=python_env())
+    is_begun = False
+    while process.poll() is None and not is_begun:
+        is_begun = any(p.name[0] != "." for p in store.glob("bundles/*"))
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    assert is_begun
+    with pytest.raises(daskls.StoreError, match="unfinished"):
+        daskls.load(store)
+    bundles = [p for p in store.glob("bundles/*") if p.name[0] != "."]
+    kept = {p: p.stat().st_mtime_ns for p in bundles}
+    run("fit", path, store, *options)
+    assert {p: p.stat().st_mtime_ns for p in kept} == kept
+    run("fit", path, tmp_path / "whole.zarr", *options)
+    ours, whole = daskls.load(store), daskls.load(tmp_path / "whole.zarr")
+    np.testing.assert_array_equal(ours.decision_function(TEST), whole.decision_function(TEST))
+    assert not list(store.glob("input-*"))
