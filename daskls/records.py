@@ -145,15 +145,15 @@ class SolverSpec:
 
 @dataclass(frozen=True)
 class ScalingSpec:
-    """Decisions that the data make for all cells, before space is cut.
+    """The choices that a fit makes from the data for all cells, before space is cut.
 
     Attributes
     ----------
     feature_scale : "spread", "learned", a factor a feature, or None for rows as they are
     kernels : tuple of str. What kernels of one width and ridge are chosen from, for all cells; none
         where cells choose their own.
-    by_chance : bool. Whether the method's cells are drawn from all of space: then so are those that
-        kernel, width and ridge are chosen on.
+    by_chance : bool. Whether the method's cells are random chunks: then kernel, width and ridge are
+        chosen on such chunks, too.
     """
 
     feature_scale: Literal["spread", "learned"] | tuple[float, ...] | None = None
@@ -163,7 +163,7 @@ class ScalingSpec:
 
 @dataclass(frozen=True)
 class CellReport:
-    """One row of `fit_report_`: what the training of one cell did.
+    """One row of `fit_report_`: the results of training one cell.
 
     ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
     lies. ``n_tried`` counts the combinations that were trained; ``coarse_gamma`` and
@@ -222,7 +222,7 @@ class Frame:
 class FeatureScale:
     """The scale of features that rows are put into first, the same in training and in prediction.
 
-    Behind the door rows have only the features whose factor is not 0, in float32.
+    Scaled rows have only the features whose factor is not 0, in float32.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class FeatureScale:
 
     @property
     def columns(self) -> Int64:
-        """The features that pass the door, increasing."""
+        """The features whose factor is not 0, increasing."""
         return np.flatnonzero(self.factors)
 
 
@@ -247,7 +247,7 @@ class LocalModel:
     ----------
     frame : Frame. Around the mean of the cell's rows, or the origin.
     rows : float32 array, shape (s, d). Support rows in the frame, grouped by class.
-    coef : float32 array, shape (r, s). As many rows as the loss has use for. Of one-vs-one r is
+    coef : float32 array, shape (r, s). The number of rows depends on the loss. Of one-vs-one r is
         k - 1, as scikit-learn's ``dual_coef_``: a row of class a has one coefficient for each other
         class present, in increasing order of that class.
     classes : int32 array, shape (k,). Codes of the classes present, increasing. One: a constant.

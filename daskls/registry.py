@@ -1,8 +1,8 @@
-"""The methods there are: what each is called, who fits it and who does its work.
+"""The registry of methods: the names, the estimator and the implementation of each.
 
 One line a method. Estimators, `load`, the command line, `daskls info`, the displays and the tests
-that every method inherits read it. It names modules and imports none, so that every layer may ask
-it, and a process loads the methods that it meets and no others.
+that every method inherits read it. It names modules and imports none, so that every layer may
+import it, and a process loads the methods that it uses and no others.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Entry:
     ----------
     name : str. In the stores of its models.
     option : str. On the command line.
-    estimator : str. The class that users meet, as ``module:class`` below the package.
+    estimator : str. The public class, as ``module:class`` below the package.
     method : str. The `daskls.methods.base.Method` that does its work, likewise.
     """
 
@@ -52,7 +52,7 @@ METHODS = (
     Entry("knnsvm", "knnsvm", "estimators.knn:KNNSVC", "methods.neighborhoods.method:KNNSVM"),
     Entry("knn", "knn", "estimators.knn:KernelKNNClassifier", "methods.neighborhoods.method:KNN"),
 )
-# What judges training rows by the models of a method, by its option on the command line.
+# The noise filters, by the method's option on the command line.
 FILTERS = {
     "falk": "estimators.noise:FalkNoiseFilter",
     "knnsvm": "estimators.noise:KNNSVMNoiseFilter",

@@ -1,4 +1,4 @@
-"""The register of random streams: for what numbers are drawn, and from what.
+"""The register of random streams: the purpose of each, and the numbers that seed it.
 
 A fit has one seed, and every stream is drawn from it and from numbers of the data alone: rows,
 leaves, cells, never blocks or workers. Each stream is a record below, which its users call; a test
@@ -25,8 +25,8 @@ class Stream:
     drawn_from : tuple of str and int. What follows the seed: names of numbers, and tags.
     users : tuple of str. The modules that draw from it, below ``daskls``.
     meets : tuple of str. Registered streams that are equal to this one for some values. They stay
-        so, as other seeds would give other models: it does no harm where no fit draws both, or
-        where one draws for what the other has no part in.
+        so, as other seeds would give other models; it does no harm where no fit draws both, or
+        where the two draws do not affect each other.
     """
 
     drawn_from: tuple[str | int, ...]
@@ -34,7 +34,7 @@ class Stream:
     meets: tuple[str, ...] = ()
 
     def __call__(self, seed: int, **numbers: int) -> tuple[int, ...]:
-        """Return the seed of one draw, to be handed down to where it is made.
+        """Return the seed of one draw, to be passed to the function that draws.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ BRANCH = Stream(("leaf", 0, 2), users=("partition.forest",))
 # Which fold each row of a cell belongs to. The sample's stream would be that of cell 0 of a leaf
 # whose number is that of the rows: there are fewer leaves.
 CELL_FOLDS = Stream(("leaf", "cell"), users=("methods.cells.train",), meets=("SAMPLE",))
-# To which chunk each row is dealt.
+# The chunk of each row.
 CHUNKS = KeyStream(0, users=("partition.chunks",), permutes=True)
 
 # ---- neighborhoods ----
@@ -145,13 +145,13 @@ ROW_FOLDS = KeyStream(1 << 48, users=("run.gather",))
 # Which parts of space are looked at, and which of their cells; region 0 stands for all of them.
 REGIONS = Stream((0, 0, 9), users=("scaling.regions",))
 REGION_CELLS = Stream(("region", "draw", 10), users=("scaling.trial",))
-# Which of their rows judge; and which are left out of a region that has too many.
+# Which of their rows are held out; and which are left out of a region that has too many.
 HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions",))
 
 # ---- samples ----
 
-# Which rows are in which subsample, and which validate: equal to the order that rows are dealt to
-# chunks in, by fits of another method.
+# Which rows are in which subsample, and which validate: equal to the order in which rows are
+# assigned to chunks, by fits of another method.
 SUBSAMPLES = KeyStream(0, users=("partition.subsamples",), meets=("CHUNKS",), permutes=True)
 # Which rows are drawn from the ball around a support row.
 BALLS = KeyStream(1 << 52, users=("partition.subsamples",))
@@ -162,8 +162,8 @@ BALLS = KeyStream(1 << 52, users=("partition.subsamples",))
 MEDIAN_ROWS = KeyStream(1 << 57, users=("tables.scan",))
 
 # ---- generated data sets ----
-# Not part of any fit. A set and a fit of one seed meet: what rows were made of deals other rows to
-# folds, or draws other cuts.
+# Not part of any fit. A set and a fit of one seed meet: the stream that made the rows then
+# assigns other rows to folds, or draws other cuts.
 
 # Rows of a set, a group at a time; and what all rows share: centers, planes.
 SET_ROWS = Stream(

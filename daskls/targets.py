@@ -1,4 +1,4 @@
-"""Targets of rows, and how they travel: a class as its code, a number as itself.
+"""Targets of rows, and how they are stored: a class as its code, a number as itself.
 
 The scan of y finds a fit's target; the exchange and gathered rows have a column of its dtype; the
 solver of a loss says which kind it trains on.

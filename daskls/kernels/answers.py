@@ -1,7 +1,7 @@
 """Decision values of kernels of distances, compiled: distance, value and sums, a query at a time.
 
 Nothing of the size of queries times support rows is written. Each query goes through the same
-instructions whatever its place and its neighbors, so its bits depend on itself and the model.
+instructions regardless of its position in the batch: its bits depend on itself and the model.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 
 Distances are first taken in float32 from differences of rows, never from expanded squares: in units
 of the leaf's own radius around its center they are wrong by a known small share, wherever the rows
-lie. What they cannot exclude is summed anew as kernels/nearest.py has it; so a float32 rounds
-nothing that anybody sees.
+lie. What they cannot exclude is summed anew as kernels/nearest.py has it; so float32 rounding never
+affects a result.
 
 The bounds that are used, with u = 2^-24, x the row, q the query, all in the leaf's units and R the
 largest length of a row: casting moves q and x by at most u |q| and u R, and a sum of d squares of

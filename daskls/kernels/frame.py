@@ -1,4 +1,4 @@
-"""Rows in the frame of a model: training and answers put them there in one way."""
+"""Rows in the frame of a model: training and prediction share these functions."""
 
 import numpy as np
 
@@ -20,10 +20,10 @@ def framed(X: Reals, frame: Frame) -> Float64:
 
 
 def scaled(X: Reals, scale: FeatureScale) -> Float32:
-    """Return rows as they pass the door of a model, float32 (m, d'), d' the features it keeps.
+    """Return rows in a model's scale of features, float32 (m, d'), d' the features it keeps.
 
-    Values beyond `LARGEST_FEATURE`, which a query far away may come to, are that large: it is then
-    as far from all rows.
+    Values are clipped to `LARGEST_FEATURE`, which a query far away may exceed: it is then equally
+    far from all rows.
     """
     columns = scale.columns
     center, factors = scale.center[columns], scale.factors[columns]

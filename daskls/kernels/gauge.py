@@ -1,4 +1,4 @@
-"""Center and scale of a sample: what makes a method see the same rows in any unit."""
+"""Center and scale of a sample, which make a method independent of the features' common unit."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

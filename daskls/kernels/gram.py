@@ -51,7 +51,7 @@ def base_block(A: Float64, B: Float64, name: str) -> Float64:
 
     Notes
     -----
-    Row i of the result has the same bits whatever the other rows of A are, and however many.
+    Row i of the result has the same bits regardless of the other rows of A and of their number.
     """
     base = np.empty((len(A), len(B)))
     for rows, products in product_tiles(A, B):

@@ -31,7 +31,7 @@ class Board:
         return running or ([] if self.last is None else [self.last])
 
     def take(self, message: dict[str, Any]) -> None:
-        """Take down what a worker or a client told."""
+        """Record a message of a worker or a client."""
         for root, first, last, counts in message.get("bundles", ()):
             if root in self.fits:
                 self.fits[root][0].add_bundle(first, last, counts)

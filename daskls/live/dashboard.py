@@ -1,4 +1,4 @@
-"""The client's side of the page ``/daskls``: what it tells the scheduler, and when."""
+"""The client's side of the page ``/daskls``: the messages that it sends to the scheduler."""
 
 import time
 from collections.abc import Callable

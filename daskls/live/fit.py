@@ -43,7 +43,7 @@ class Front(Protocol):
 class LiveFit:
     """A fit whose progress is shown while the context lasts.
 
-    What cannot be shown is no reason for a fit to fail: ``say`` says so once, and it goes on.
+    An error of the view does not fail the fit: ``say`` reports it once, and the fit continues.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class LiveFit:
         self._thread = threading.Thread(target=self._watch, name="daskls-live", daemon=True)
 
     def on_progress(self, progress: Progress) -> None:
-        """Take down how far a stage is."""
+        """Record the progress of a stage."""
         self.record.advance(progress.stage, progress.done, progress.total, time.time())
 
     def on_cut(self, partition: Partition, X: Reals, names: Sequence[str]) -> None:
-        """Take down how rows are cut: the picture is drawn by the thread."""
+        """Record the partition; its picture is drawn by the thread."""
         self._cut = partition, X, names
         self._has_cells = True
 
@@ -104,9 +104,9 @@ class LiveFit:
         try:
             step()
         except Exception as error:
-            # Whatever it is: nobody's fit should end for its picture.
+            # Any error: no fit should fail because of its view.
             log.debug("the live view lost a part", exc_info=True)
-            self._say(f"Live view: {error or type(error).__name__}. The fit goes on without it.")
+            self._say(f"Live view: {error or type(error).__name__}. The fit continues without it.")
             return False
         return True
 

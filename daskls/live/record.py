@@ -81,7 +81,7 @@ class Stage:
         return (now if self.ended is None else self.ended) - self.began
 
     def left_s(self, now: float) -> float | None:
-        """Return the seconds that it will take yet, at the pace so far; None if nobody knows."""
+        """Return the seconds left at the pace so far; None if that is unknown."""
         if self.ended is not None:
             return 0.0
         if self.done is None or self.first_done is None or self.done <= self.first_done:
@@ -118,7 +118,7 @@ class FitRecord:
     def advance(
         self, name: str, done: int | None, total: int, now: float, seconds: float | None = None
     ) -> None:
-        """Take down how far a stage is; it ends when all is done, or with the next one.
+        """Record the progress of a stage; it ends when all is done, or with the next one.
 
         Parameters
         ----------
@@ -152,13 +152,13 @@ class FitRecord:
             stage.ended = now if stage.ended is None else stage.ended
 
     def set_map(self, drawn: Map) -> None:
-        """Take the picture of the cuts."""
+        """Store the picture of the partition."""
         with self._lock:
             self.map = drawn
             self.version += 1
 
     def add_bundle(self, first: int, last: int, counts: LeafCounts) -> None:
-        """Add what a bundle's cells found; a bundle that is told twice counts once."""
+        """Add the results of a bundle's cells; a bundle that is reported twice counts once."""
         with self._lock:
             if (first, last) in self._bundles:
                 return
@@ -175,7 +175,7 @@ class FitRecord:
         return (first, last) in self._bundles
 
     def end(self, how: str, now: float) -> None:
-        """Take down how the fit ended."""
+        """Record how the fit ended."""
         with self._lock:
             self._end_stages(now)
             self.ended = how

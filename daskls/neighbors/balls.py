@@ -43,7 +43,7 @@ def find_inside(
     ----------
     centers : float64 array, shape (m, d)
     radius : float. A row is inside if the squared distance, summed in float64 in the order of the
-        features, is at most its square: whatever the leaves and the regions are.
+        features, is at most its square, regardless of leaves and regions.
     balls : int array, shape (b,). Which balls to look at.
     leaf : LeafRows
 

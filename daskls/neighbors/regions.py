@@ -46,7 +46,7 @@ def lower_bounds(queries: Float64, regions: Regions) -> Float64:
 
     Returns
     -------
-    bounds : float64 array, shape (q, n). Never above a true distance, whatever was rounded.
+    bounds : float64 array, shape (q, n). Never above a true distance, in spite of rounding.
     """
     bounds = np.empty((len(queries), len(regions.r_max)))
     bound_distances(

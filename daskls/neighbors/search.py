@@ -90,7 +90,7 @@ def find_nearest(
 
     Returns
     -------
-    neighbors : Neighbors. The same whatever the leaves and their regions are.
+    neighbors : Neighbors. They do not depend on the leaves and their regions.
 
     Notes
     -----

@@ -16,7 +16,7 @@ __all__ = ["Partition"]
 
 
 class Partition(Protocol):
-    """Rows dealt to leaves, once or several times over; a small record that every task reads.
+    """An assignment of rows to leaves, once or several times over; a small record that tasks read.
 
     A new kind is a class in a module of its own and a line in `daskls.partition.registry`. One of
     space is best made from `daskls.partition.space.Space`.
@@ -51,13 +51,13 @@ class Partition(Protocol):
     def find(self, X: Reals) -> list[Ints] | None:
         """Return the leaf of each query, int array (m,), once a partition.
 
-        None where leaves have no place in space: then all of them answer every query.
+        None where leaves have no place in space: then all of them predict every query.
         """
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """Return the tree that cuts a leaf into cells of at most ``max_rows`` rows.
 
-        Call it by `daskls.partition.cells.cut_into_cells`, which holds every kind to it.
+        Call it by `daskls.partition.cells.cut_into_cells`, which checks the sizes of the cells.
 
         Parameters
         ----------
@@ -88,5 +88,5 @@ class Partition(Protocol):
 
         Raises
         ------
-        DamageError : they are nothing that rows can be dealt by
+        DamageError : they are no partition
         """

@@ -1,4 +1,4 @@
-"""The cells of a leaf, whatever kind its partition is of: none is larger than it may be."""
+"""The cells of a leaf of any kind of partition: none is larger than ``max_rows``."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def cut_into_cells(
 
     Raises
     ------
-    MemoryPlanError : when the partition has left a cell larger that can be cut
+    MemoryPlanError : when the partition left a cell larger than that, though its rows differ
     """
     tree = partition.cut_leaf(X, leaf, max_rows, seed)
     cells = route_rows(tree, X)

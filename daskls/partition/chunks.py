@@ -1,4 +1,4 @@
-"""Rows dealt at random, wherever they lie."""
+"""Rows assigned to chunks at random, regardless of their features."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -18,7 +18,7 @@ __all__ = ["Chunks"]
 
 @dataclass(frozen=True)
 class Chunks:
-    """Rows dealt at random to chunks of near-equal size, by their numbers alone.
+    """Rows assigned at random to chunks of near-equal size, by their numbers alone.
 
     Attributes
     ----------

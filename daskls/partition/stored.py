@@ -1,4 +1,4 @@
-"""Partitions in stores: written as arrays and attributes, read as what they say they are."""
+"""Partitions in stores: written as arrays and attributes, read as the kind that these name."""
 
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ def stored(partition: Partition) -> tuple[dict[str, AnyArray], dict[str, Any]]:
 
 
 def write_partition(root: Root, partition: Partition) -> None:
-    """Write what rows are regrouped by."""
+    """Write the partition by which rows are regrouped."""
     root.write_group("partition", *stored(partition))
 
 

@@ -15,7 +15,7 @@ from daskls.seeds import BALLS, SUBSAMPLES
 
 __all__ = ["MAX_VALIDATION_ROWS", "Draws", "ball_keys", "plan_draws", "sampling_sizes"]
 
-# Rows that judge a model, at the most; and one in so many rows.
+# Validation rows, at the most; and one in so many rows.
 MAX_VALIDATION_ROWS = 10_000
 ROWS_PER_VALIDATION_ROW = 10
 # What is drawn where nothing is given: of many rows a share, of few so many a class, up to half.
@@ -65,12 +65,13 @@ class Draws:
 
 
 def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:
-    """Return how many rows are drawn for what; a subsample may come out too small to be one.
+    """Return how many rows are drawn for each purpose; a subsample may be too small to train on.
 
     Parameters
     ----------
     n_rows : int
-    sample_fraction : float, in (0, 1]. Of all subsamples; what validates is left to it.
+    sample_fraction : float, in (0, 1]. Of all subsamples together; at least the validation rows are
+        left over.
     n_subsamples : int
     seed : int
 

@@ -125,7 +125,7 @@ def read_trees(
 
     Raises
     ------
-    DamageError : they are no trees that rows can walk
+    DamageError : they are no valid trees
     """
     sizes = group.read(counts, shape=(n_trees,), kind="i")
     # Before anything is read by them.

@@ -1,4 +1,4 @@
-"""From sizes to a plan: leaves, bundles, and what would not fit.
+"""From sizes to a plan: leaves, bundles, and checks of memory.
 
 Pure arithmetic: no Dask, no Zarr, no data. Workers and memory decide only the bundles, never a
 leaf or a cell.

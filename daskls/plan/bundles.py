@@ -33,7 +33,7 @@ SAMPLED_PER_LEAF = 256
 # Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are exact.
 MIN_SAMPLE = 1 << 16
 MIN_SAMPLE_NBYTES = 64 << 20
-# Work is cut into so many bundles, whatever slots there are: workers may join. But a bundle has a
+# Work is cut into so many bundles, regardless of the slots: workers may join. But a bundle has a
 # cost of its own, some 20 ms: small work is cut into fewer, of this cost (rows^2, some tenths of a
 # second) at least, and large work into more, so that many workers end together.
 N_BUNDLES = 64
@@ -45,8 +45,9 @@ MAX_BUNDLE_COST = 3e7
 class Resources:
     """The slots and the memory that the current scheduler offers.
 
-    ``n_slots`` tasks run at once, each with ``task_nbytes`` of memory. ``held`` says what workers
-    hold from before, where that is much; ``has_svc`` whether scikit-learn's SVC is part of it.
+    ``n_slots`` tasks run at once, each with ``task_nbytes`` of memory. ``held`` is the memory that
+    workers hold from earlier work, where that is much; ``has_svc`` whether scikit-learn's SVC is
+    part of it.
     """
 
     n_slots: int
@@ -101,8 +102,8 @@ class Plan:
 def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:
     """Decide the sample and the leaves from the data and the parameters alone.
 
-    A leaf of c cells aims at c x ``cell_size`` rows less two standard deviations of what its
-    sampled count leaves open; if every row is sampled, leaves are exact and are the cells.
+    A leaf of c cells aims at c x ``cell_size`` rows less two standard deviations of its count, as
+    estimated from the sample; if every row is sampled, leaves are exact and are the cells.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def check_block(extent: Extent, resources: Resources) -> None:
         chunk_rows = max(sizes.source_nbytes // (sizes.n_features * sizes.itemsize), block_rows)
         rows = max(resources.task_nbytes * chunk_rows // block, 1)
         raise MemoryPlanError(
-            f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is made whole, which "
+            f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is held whole, which "
             f"needs {mib(block)} but a task may use {mib(resources.task_nbytes)}; store X "
             f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or "
             f"{resources.more}"
@@ -79,7 +79,7 @@ def check_gather(extent: Extent, resources: Resources) -> None:
 
 
 def check_usable(what: str, needed: int, resources: Resources, remedy: str, least: int = 0) -> None:
-    """Refuse what needs more than a task may use; the remedy helps if it comes to ``least``."""
+    """Refuse what needs more than a task may use; the remedy is named if ``least`` fits."""
     usable = usable_nbytes(resources)
     if needed > usable:
         remedy = f"{remedy}, or " if least <= usable else ""
@@ -90,7 +90,7 @@ def check_usable(what: str, needed: int, resources: Resources, remedy: str, leas
 
 
 def usable_nbytes(resources: Resources) -> int:
-    """Return a task's memory but for a quarter: that of the rows which its process keeps."""
+    """Return three quarters of a task's memory; the rest is for rows that its process caches."""
     return resources.task_nbytes * 3 // 4
 
 

@@ -1,4 +1,4 @@
-"""Rows, validation error, seconds and the like of each cell, as histograms."""
+"""Histograms of rows, validation error, seconds and other fields of the cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

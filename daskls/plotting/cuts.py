@@ -87,7 +87,7 @@ class ScaledCut:
         self.cut, self.scale = cut, scale
 
     def _behind(self, features: Features) -> tuple[Features, Float64, Float64]:
-        """Return the features' numbers behind the door, their centers and their factors.
+        """Return the features' numbers among the scaled ones, their centers and their factors.
 
         Raises
         ------

@@ -60,10 +60,10 @@ class NeighborhoodDisplay:
     radii : array (c, 2). Distances of each center to its k'-th and its k-th nearest row; a center
         is its own first.
     counts : (k', k)
-    discs : dict center -> array (radii, angles). The answers of the centers that trained an SVM,
-        on the grid of `polar_grid`: decision values of two classes; else winners' numbers.
-    joint : array (resolution, resolution). The whole model's answers, likewise, at each pixel.
-    cells : int array (resolution, resolution). The center that answers at each pixel.
+    discs : dict center -> array (radii, angles). The predictions of the centers that trained an
+        SVM, on the grid of `polar_grid`: decision values of two classes; else winners' numbers.
+    joint : array (resolution, resolution). The whole model's predictions, likewise, at each pixel.
+    cells : int array (resolution, resolution). The center that predicts at each pixel.
     limits : array (2, 2). The drawn range of each axis.
     classes : array (n_classes,) of labels
     names : the axes' labels
@@ -80,7 +80,7 @@ class NeighborhoodDisplay:
     inner_, outer_ : PatchCollection. The circles of k' and of k rows, one a center.
     local_ : list of ContourSet. The local boundaries, one a center whose circle holds a part of it.
     joint_ : ContourSet, or None where one class wins everywhere
-    regions_ : AxesImage. Which center answers where.
+    regions_ : AxesImage. The center that predicts at each pixel.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class NeighborhoodDisplay:
             paler where these k rows trained no SVM, mostly as they are of one class.
         show_local : bool. Each local boundary inside its circle of k rows: what was trained.
         show_joint : bool. The boundary of the whole model: what is predicted.
-        show_regions : bool. Where each center answers, as pale areas.
+        show_regions : bool. Where each center predicts, as pale areas.
         legend : bool. Beside the axes.
 
         Returns

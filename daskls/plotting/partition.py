@@ -97,7 +97,7 @@ class PartitionDisplay:
 
         Parameters
         ----------
-        estimator : fitted estimator that answers a row by the cell it lies in
+        estimator : fitted estimator that predicts a row by the model of its cell
         X : array (m, d) of rows to draw, or None. Also gives the range of the axes, and the values
             of the features that are not drawn: their means.
         y : array (m,) of their labels, or None
@@ -155,7 +155,7 @@ class PartitionDisplay:
         ----------
         ax : matplotlib Axes, or None for a new figure
         fill : "cell", "class", or a field of the report, as "validation_error" or "n_rows". What
-            colors a cell: itself, what it answers, or a number, with a color bar.
+            colors a cell: the cell itself, its predicted class, or a number, with a color bar.
         show_rows : bool
         border_width : float, points. Of the cells' borders; 0: none.
 

@@ -44,7 +44,7 @@ def repair(root: Root, check_complete: Callable[[Root], None], client: Any = Non
     # Where a file is damaged the model is unfinished anyway, and the check may stop at that file.
     lack = _find_lack(root, check_complete) if root.is_complete and not files else None
     for what in [*files, *([lack] if lack else [])]:
-        log.warning("The store %s is damaged and is made whole again: %s.", root.path, what)
+        log.warning("The store %s is damaged and is being repaired: %s.", root.path, what)
     if files or lack:
         drop_parts(root, _damaged_keys(root.path, files))
 

@@ -1,7 +1,7 @@
-"""The face of a local solver: a batch of cells in, their models out, and what it takes in bytes.
+"""The interface of a local solver: a batch of cells in, their models out, and its memory in bytes.
 
-A solver of another loss, or on other hardware, is one that has this face and a line in
-`solvers.registry`; what the plan must know of it, it says itself.
+A solver of another loss, or on other hardware, is a subclass with a line in `solvers.registry`; it
+projects the memory that it needs itself.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ ROW_TEMPORARIES = 128
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
-    """The rows of one cell, and what names it.
+    """The rows of one cell, and the numbers that identify it.
 
     Attributes
     ----------
@@ -85,7 +85,8 @@ class LocalSolver(ABC):
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """Return the bytes that training adds to a task, of cells of up to ``n_rows`` rows.
 
-        Beside the rows that the task holds. A bound: tests measure what it stands for.
+        Beside the rows that the task holds. An upper bound, which tests compare with measured
+        peaks.
         """
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:

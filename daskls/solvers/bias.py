@@ -41,7 +41,7 @@ class BiasSearch:
     Parameters
     ----------
     tol : float, > 0. The search ends at a duality gap of at most tol x the sum of all costs.
-    bias : float. Where to begin; then what to evaluate next.
+    bias : float. The first bias to evaluate; then the next one.
     max_rounds : int. A guard: Newton steps and cuts need a handful.
 
     Attributes
@@ -104,7 +104,7 @@ class BiasSearch:
         return max(known)
 
     def add(self, found: Evaluation) -> None:
-        """Take in what a round found at ``bias``, and choose the next one."""
+        """Add the result of a round at ``bias``, and choose the next bias."""
         self.history.append(found)
         if found.slope < 0 and (self.below is None or found.bias > self.below.bias):
             self.below = found

@@ -1,4 +1,4 @@
-"""A solver that selects C and gamma by cross-validation in each cell: what its losses share.
+"""The base of solvers that select C and gamma by cross-validation in each cell.
 
 A loss says how lines of solves are solved (`Width`) and how one pair of classes is trained on all
 rows; grid, folds, search, average and layout are the same for all.
@@ -44,7 +44,7 @@ class CellSolver(LocalSolver):
         cost: float,
         spec: SolverSpec,
     ) -> tuple[Float32, float, Counts]:
-        """Train one pair of classes on all of its rows, to what is kept.
+        """Train one pair of classes on all of its rows, to the precision of a kept model.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class CellSolver(LocalSolver):
 
         Notes
         -----
-        A cell of fewer rows than folds is dealt as many folds as it has rows.
+        A cell of fewer rows than folds has as many folds as rows.
         """
         for cell in cells:
             yield self.fit_cell(cell, replace(spec, cv=min(spec.cv, len(cell.X))))

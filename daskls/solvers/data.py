@@ -1,4 +1,4 @@
-"""One cell's rows as the solvers see them, and what a search makes of them."""
+"""One cell's rows as the solvers read them, and the result of a search."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

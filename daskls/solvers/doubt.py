@@ -1,6 +1,6 @@
-"""Whether one combination of C and gamma is worse than another beyond doubt.
+"""A test whether one combination of C and gamma is significantly worse than another.
 
-Both are judged on the same held-out rows, so they are compared row by row: with d the weighted
+Both are evaluated on the same held-out rows, so they are compared row by row: with d the weighted
 difference of their errors on a row, ``sum(d)`` has about the variance ``sum(d^2)`` if they are
 equally good (McNemar's test).
 

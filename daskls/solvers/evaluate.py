@@ -1,4 +1,4 @@
-"""Evaluate the model of one cell: all that prediction needs of this package, and no trainer."""
+"""Evaluate the model of one cell: the one module of this package that prediction imports."""
 
 import numpy as np
 

@@ -8,10 +8,10 @@ __all__ = ["assign_folds"]
 
 
 def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
-    """Deal the rows of each class to the folds in turn, in an order drawn from ``seed``.
+    """Assign the rows of each class to the folds in turn, in an order drawn from ``seed``.
 
-    Each class goes on where the last one stopped, so fold sizes differ by at most one, and so do
-    the counts of each class. A class with fewer rows than folds keeps its row order.
+    Each class begins at the fold after the last one's end, so fold sizes differ by at most one, and
+    so do the counts of each class. A class with fewer rows than folds keeps its row order.
 
     Parameters
     ----------

@@ -20,8 +20,9 @@ def _coarse(n: int, first: int) -> list[int]:
 def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
     """Return the indices of gamma and of C in the coarse pass.
 
-    Widths come from the middle outwards: an early one that is good ends those after it sooner. Of
-    two equal choices of every other C the one without the largest: that costs most steps.
+    Widths come from the middle outwards: a good one early on lets later ones be pruned sooner. Of
+    the two choices of every other C, the one without the largest C is taken, whose solves take most
+    steps.
 
     >>> coarse_points((10, 10)), coarse_points((1, 11))
     (([5, 3, 7, 1, 9], [0, 2, 4, 6, 8]), ([0], [1, 3, 5, 7, 9]))

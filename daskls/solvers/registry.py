@@ -1,4 +1,4 @@
-"""The losses there are, and who solves each: one line a loss.
+"""The registry of losses and their solvers: one line a loss.
 
 It names modules and imports none: estimators take the names from here, and a process that only
 predicts loads no solver.
@@ -23,7 +23,7 @@ ONE_VS_REST = ("squared_error",)
 
 
 def decision_of(loss: str) -> Decision:
-    """Return how the functions of a loss's models speak for classes."""
+    """Return the kind of a loss's decision functions: "ovo" or "ovr"."""
     return "ovr" if loss in ONE_VS_REST else "ovo"
 
 

@@ -2,8 +2,9 @@
 
 ``"full"`` trains every combination on every fold. ``"refine"`` goes from coarse to fine: every
 other value of each axis at a tolerance `LOOSE` times as large, then the best point and its
-neighbors at the tolerance asked for. Fold by fold, whoever is beaten beyond doubt on the rows of
-these folds leaves. The chosen combination's fold models are brought to the plain gap in the end.
+neighbors at the tolerance asked for. Fold by fold, combinations that are significantly worse on the
+rows of these folds are pruned. The chosen combination's fold models are brought to the plain gap in
+the end.
 """
 
 from collections.abc import Iterator
@@ -123,7 +124,7 @@ class GridSearch:
         g : int. The width's index.
         indices : list of int, increasing. Those of the C values.
         loose : float. The tolerance, in units of the one asked for.
-        prune : bool. Leave out, after each fold, who is beaten on the folds so far.
+        prune : bool. After each fold, leave out the C values that are beaten on the folds so far.
         """
         self.tried.update((g, i) for i in indices)
         self.width.move(self.grid.gammas[g], self.seeds)

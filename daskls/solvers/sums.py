@@ -1,4 +1,4 @@
-"""Sums that are rounded once: equal sums are equal floats, in whatever order they were added."""
+"""Sums that are rounded once: equal sums are equal floats, regardless of the order of the terms."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Lines of solves at one width: what a search asks of a loss, and what it is given."""
+"""The interface between the grid search and a loss: lines of solves at one width."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Seeds:
 class Width(ABC):
     """Solves all pairs of a cell at one width after the other, fold by fold along C.
 
-    A decision function is ``K beta + offset``; what ``beta`` minimizes is the loss's affair.
+    A decision function is ``K beta + offset``; the objective of ``beta`` depends on the loss.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ class Width(ABC):
     def finish(  # noqa: B027 - nothing to do is an answer, too
         self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64
     ) -> None:
-        """Bring the fold models at the width to what is kept, in place; count.
+        """Bring the fold models at the width to the precision of kept models, in place; count.
 
-        A loss whose solves end there has nothing to do.
+        A loss whose solves already have that precision does nothing.
 
         Parameters
         ----------

@@ -122,7 +122,7 @@ def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
     write(tmp_path / "packed", X, **PACKED)
     with start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
         model.set_params(client=client)
-        with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* made whole") as error:
+        with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
             model.fit(tmp_path / "packed", y)
         model.fit(tmp_path / "plain", y)
         n_wrong = (model.predict(tmp_path / "plain") != y).sum()

@@ -309,7 +309,7 @@ def test_without_a_page_the_fit_runs_and_says_so_once(
     lines = [line for line in capfd.readouterr().err.splitlines() if "Live view" in line]
     assert len(lines) == 1
     assert why in lines[0]
-    assert lines[0].endswith("The fit goes on without it.")
+    assert lines[0].endswith("The fit continues without it.")
 
 
 def test_on_threads_the_fit_runs_and_says_so_once():

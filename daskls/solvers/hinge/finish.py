@@ -1,12 +1,12 @@
 """The chosen fold models, brought to the plain duality gap.
 
 The search ends its solves at the gap of clipped decision values, on which errors depend. It says
-little of the values themselves: what is kept is trained on, from where the search left it, until
-the plain gap is at most ``tol`` x the sum of the bounds. Then no decision value is further from the
-SVM's than ``sqrt(2 tol C m k(x, x))``.
+little of the values themselves: models that are kept are trained further, from the solutions of the
+search, until the plain gap is at most ``tol`` x the sum of the bounds. Then no decision value is
+further from the SVM's than ``sqrt(2 tol C m k(x, x))``.
 
-The gap that counts is summed in float64. Solvers compute in float32, so they go on from a gradient
-that was measured anew, as in iterative refinement; and where the rounding of kernel values could
+The gap that counts is summed in float64. Solvers compute in float32, so they restart from a
+recomputed gradient, as in iterative refinement; and where the rounding of kernel values could
 decide, these are computed in float64 too.
 """
 

@@ -62,7 +62,7 @@ def fit_large(
 
     Raises
     ------
-    DataError : rows that differ by less than float32 tells apart
+    DataError : rows that differ by less than float32 resolves
 
     Notes
     -----

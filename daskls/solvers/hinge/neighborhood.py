@@ -1,7 +1,7 @@
-"""Train the model of one neighborhood, and judge candidates by its inner rows.
+"""Train the model of one neighborhood, and evaluate candidates on its inner rows.
 
 A neighborhood is a center's k nearest rows, in order. Its model answers queries near the center, so
-candidates are judged there: folds are drawn from the k' inner rows, the outer ones always train.
+candidates are evaluated there: folds are drawn from the k' inner rows, the outer ones always train.
 
 Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
 """
@@ -63,7 +63,7 @@ def _grid(
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
-    """Deal the inner rows to folds; the outer ones get a number past the last fold."""
+    """Assign the inner rows to folds; the outer ones get a number past the last fold."""
     folds = np.full(len(own.rows), own.spec.cv)
     folds[:n_inner] = assign_folds(own.present[:n_inner], own.spec.cv, seed)
     return folds
@@ -85,7 +85,7 @@ def grid_errors(
     *,
     at_origin: bool = False,
 ) -> Float64:
-    """Return what every candidate decides wrongly in k'-internal cross-validation.
+    """Return the errors of every candidate in k'-internal cross-validation.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def fit_neighborhood(
     *,
     at_origin: bool = False,
 ) -> LocalModel:
-    """Train one SVM on a neighborhood; with several candidates, at the best by its inner rows.
+    """Train one SVM on a neighborhood; of several candidates, the best on its inner rows.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class HingeSolver(CellSolver):
     ) -> tuple[Float32, float, Counts]:
         """Train one pair on all of its rows; see `CellSolver.solve_all`.
 
-        To the plain duality gap: this is the one solve whose optimum counts, not its error's rank.
+        Solved to the plain duality gap, as this solution is kept, not only ranked by its error.
         """
         none_held_out = np.array([0, len(signs)])
         spec = replace(spec, clipped_gap=False)

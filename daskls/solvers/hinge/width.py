@@ -21,7 +21,7 @@ __all__ = ["HingeWidth"]
 class HingeWidth(Width):
     """Solves all pairs of a cell at one width after the other; see `Width`.
 
-    The search ends its solves at a gap of which errors depend, `finish` at the plain one.
+    Solves of the search end at the clipped gap, those of `finish` at the plain one.
     """
 
     def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
@@ -113,7 +113,7 @@ class HingeWidth(Width):
         self._gathered = at
 
     def matrix_of(self, p: int) -> Float32:
-        """Return the kernel matrix of one pair: to be used before another pair's is asked for."""
+        """Return the kernel matrix of one pair: valid until another pair's is requested."""
         if len(self.pairs) == 1:
             return self.K
         self._gather(next(at for at, (_, last) in enumerate(self._groups) if p < last))

@@ -51,7 +51,7 @@ class SquaresSolver(LocalSolver):
 
         Raises
         ------
-        ParameterError : C is so large that no ridge is left
+        ParameterError : C is so large that the ridge vanishes
         """
         if spec.C is None or len(spec.C) > 1:
             raise ParameterError(

@@ -84,12 +84,12 @@ class System:
         ----------
         Y : float64 array, shape (m, r)
         ridges : float64 array, shape (m,), > 0. The diagonal of R.
-        offset : bool. Whether each column has an offset, which no ridge holds down.
+        offset : bool. Whether each column has an offset, which is not regularized.
         held_out : bool. Whether values without each row are wanted: three times the work.
 
         Raises
         ------
-        ParameterError : a ridge that float64 does not tell from 0
+        ParameterError : a ridge that vanishes in float64
         """
         least, trace = float(ridges.min()), float(self.diagonal.sum())
         if not needs_float64(least, trace):
