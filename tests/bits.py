@@ -34,6 +34,7 @@ N_QUERIES = 500
 MANY, SOME, FEW = 20_000, 6000, 1500
 SETS = ("ijcnn1", "letter", "a9a", "german.numer", "covtype")
 
+PAPERS = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
 WEIGHTS = {"class_weight": "balanced", "sample_weight": True}
 LISTS = {"C": [0.5, 5.0, 50.0, 500.0], "gamma": [0.3, 1.0, 3.0, 10.0]}
 POLY = {"kernel": "poly", "degree": 2, "coef0": 1.0, "C": [0.1, 1.0], "gamma": [0.5, 1.0]}
@@ -60,7 +61,14 @@ FALK = {
 }
 # (estimator, rows, ways)
 METHODS = (
-    ("VoronoiSVC", MANY, {**CELLS, "n_partitions": {"n_partitions": 2, **LISTS}}),
+    (
+        "VoronoiSVC",
+        MANY,
+        {
+            way: {**PAPERS, **params}
+            for way, params in {**CELLS, "n_partitions": {"n_partitions": 2, **LISTS}}.items()
+        },
+    ),
     ("RandomChunkSVC", SOME, CELLS),
     ("FalkSVC", SOME, FALK),
     (

@@ -28,6 +28,10 @@ SMALL = {
     "gamma": 20.0,
     "cv": 2,
     "random_state": 0,
+    # The paper's, of VoronoiSVC too.
+    "loss": "hinge",
+    "kernel": "rbf",
+    "feature_scale": None,
 }
 # Of one class: what differs from the above.
 OWN = {

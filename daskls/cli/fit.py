@@ -98,7 +98,8 @@ ScaleOption = Annotated[
     str | None,
     typer.Option(
         metavar="SCALE",
-        help="spread, learned, or a factor a feature, joined by commas; else as they are.",
+        help="spread, learned, none, or a factor a feature, joined by commas. "
+        "[voronoi: learned; others: none]",
     ),
 ]
 
@@ -145,12 +146,13 @@ def fit(
     cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
     chunk_size: Annotated[int, typer.Option(min=2, help="Rows of a random chunk.")] = 2000,
     loss: Annotated[
-        Loss, typer.Option(help="SVMs, or least squares, which is many times faster.")
-    ] = Loss.HINGE,
+        Loss | None,
+        typer.Option(help="SVMs, or least squares. [voronoi: squared_error; chunks: hinge]"),
+    ] = None,
     kernel: Annotated[
-        CellKernel,
-        typer.Option(help="The kernel; exponential and auto are for voronoi and chunks."),
-    ] = CellKernel.RBF,
+        CellKernel | None,
+        typer.Option(help="exponential and auto are for cells. [voronoi: auto; others: rbf]"),
+    ] = None,
     C: Annotated[
         list[str] | None,
         typer.Option(
@@ -250,8 +252,8 @@ def fit(
     options = {
         "cell_size": cell_size,
         "chunk_size": chunk_size,
-        "loss": loss.value,
-        "kernel": kernel.value,
+        "loss": loss and loss.value,
+        "kernel": kernel and kernel.value,
         "C": parse_values("C", C),
         "gamma": parse_values("gamma", gamma),
         "degree": degree,

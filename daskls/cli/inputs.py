@@ -185,7 +185,7 @@ def parse_values(name: str, words: Sequence[str] | None) -> float | list[float] 
 
 
 def parse_scale(text: str | None) -> str | list[float] | None:
-    """Return a scale of features: "spread", "learned", or factors joined by commas.
+    """Return a scale of features: "spread", "learned", "none", or factors joined by commas.
 
     Examples
     --------
@@ -194,6 +194,8 @@ def parse_scale(text: str | None) -> str | list[float] | None:
     >>> parse_scale("learned")
     'learned'
     """
+    if text == "none":
+        return None
     if text is None or text in ("spread", "learned"):
         return text
     factors = parse_values("feature-scale", [text])

@@ -70,28 +70,42 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         """Return what is decided for all cells: a scale; of least squares what is not given."""
         params = self.get_params(deep=False)
         kernel = params["kernel"]
+        if kernel in ("linear", "poly"):
+            self._check_products(kernel)
         asked = scaling_of(params["feature_scale"], kernel)
         if params["loss"] not in GLOBAL:
-            if kernel == "auto":
-                raise ParameterError(
-                    'kernel="auto" is for loss="squared_error", which chooses for all cells at '
-                    f"once; cells of loss={params['loss']!r} choose on their own. Name a kernel."
-                )
             return asked
         check_unused(self, UNUSED_BY_GLOBAL, f"loss={params['loss']!r}")
         spec = self._solver()
         if kernel in ("linear", "poly"):
-            if spec.C is None or len(spec.C) > 1 or len(spec.gamma or (1,)) > 1:
-                raise ParameterError(
-                    f"loss={params['loss']!r} chooses C for kernels of distances alone; with "
-                    f"kernel={kernel!r} give one C, and one gamma."
-                )
             return asked
         given = (spec.C, spec.gamma)
         if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
             return asked
         kernels: tuple[KernelName, ...] = DISTANCE_KERNELS if kernel == "auto" else (kernel,)
         return replace(asked or ScalingSpec(), kernels=kernels, by_chance=self._by_chance)
+
+    def _check_products(self, kernel: str) -> None:
+        """Refuse what a kernel of inner products cannot be combined with, all at once.
+
+        Raises
+        ------
+        ParameterError
+        """
+        loss, spec = self.get_params(deep=False)["loss"], self._solver()
+        is_open = spec.C is None or len(spec.C) > 1 or len(spec.gamma or (1,)) > 1
+        wrong, remedies = [], []
+        if loss in GLOBAL and is_open:
+            wrong.append(f"the choice of C and gamma by loss={loss!r}")
+            remedies.append('loss="hinge", or one C and one gamma')
+        if self.get_params(deep=False)["feature_scale"] is not None:
+            wrong.append("feature_scale")
+            remedies.append("feature_scale=None")
+        if wrong:
+            raise ParameterError(
+                f"{' and '.join(wrong)} are for kernels of distances; kernel is {kernel!r}. Pass "
+                f"{' and '.join(remedies)}."
+            )
 
     def _warn_about_folds(self) -> None:
         """Say how many cells hold fewer rows than folds, if any do."""
@@ -122,7 +136,7 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         params = self.get_params(deep=False)
         return SolverSpec(
             loss=params["loss"],
-            # Until a kernel is chosen, it is as large as any.
+            # Of SVMs, and until a kernel is chosen: it is as large as any.
             kernel="rbf" if params["kernel"] == "auto" else params["kernel"],
             C=candidates("C", params["C"]),
             gamma=candidates("gamma", params["gamma"]),

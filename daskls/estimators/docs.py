@@ -1,11 +1,13 @@
 """Parts of docstrings that estimators share, written once.
 
 A line of a class's docstring that holds nothing but names in braces, such as ``{store, client}``,
-stands for their entries below.
+stands for their entries below. ``<default>`` is that of the class's own signature.
 """
 
+import json
 import re
 from collections.abc import Callable
+from inspect import signature
 from textwrap import indent
 from typing import Any, TypeVar
 
@@ -16,7 +18,7 @@ NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
 SHARED = {
     # One SVM a cell, cross-validated.
     "loss": """
-loss : "hinge" or "squared_error", default "hinge"
+loss : "hinge" or "squared_error", default <default>
     Of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
     "squared_error": least squares of targets of +-1, one class against the rest, one linear system
     a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen once for
@@ -25,15 +27,17 @@ loss : "hinge" or "squared_error", default "hinge"
     two; ``fit_report_.validation_error`` is NaN, since holding rows out would take the final fit
     twice as long.""",
     "cell_kernel": """
-kernel : "rbf", "exponential", "linear", "poly" or "auto", default "rbf"
+kernel : "rbf", "exponential", "linear", "poly" or "auto", default <default>
     ``exp(-gamma |x - z|^2)``, ``exp(-gamma |x - z|)``, ``x . z``, ``(gamma x . z + coef0)^degree``;
-    for the last two, x and z are taken relative to the mean of the <cell>'s rows. "auto", with
-    loss="squared_error": the better one of the first two.""",
+    for the last two, x and z are taken relative to the mean of the <cell>'s rows; they need
+    feature_scale=None, and one C with loss="squared_error". "auto": the better one of the first
+    two on rows that were held out; of loss="hinge" the first.""",
     "cell_C": """
 C : float, sequence of float, or None
     Box bound of a row of weight 1; used unchanged. None: the paper's 10 values, from
     50 / m to 500 with m the rows in a <cell>'s training folds (its lambda from 0.01 to
-    0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 1.""",
+    0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 1 ("exponential":
+    from 3e-3).""",
     "cell_gamma": """
 gamma : float, sequence of float, or None
     Factor of the squared distance (or the inner product); used unchanged. None: for "rbf" the
@@ -80,7 +84,7 @@ tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimali
 tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.""",
     # Kernels of distances.
     "feature_scale": """
-feature_scale : None, "spread", "learned" or array (d,), default None
+feature_scale : None, "spread", "learned" or array (d,), default <default>
     Factor of each feature, in every distance: of cells, of neighbors and of kernels. None: rows
     as they are. "spread": one over the feature's range from the 5th to the 95th percentile (else
     3.29 standard deviations), so that units do not matter. "learned": X is read once more, for
@@ -137,13 +141,17 @@ def share_docs(cell: str = "cell") -> Callable[[T], T]:
     cell : str. What the class calls the rows of one local model.
     """
 
-    def entry(name: str, margin: str) -> str:
-        return indent(SHARED[name].strip().replace("<cell>", cell), margin)
-
-    def expand(names: re.Match[str]) -> str:
-        return "\n".join(entry(name, names[1]) for name in names[2].split(", "))
+    def entry(own: T, name: str, margin: str) -> str:
+        text = SHARED[name].strip().replace("<cell>", cell)
+        if "<default>" in text:
+            default = signature(own).parameters[text.partition(" :")[0]].default
+            text = text.replace("<default>", json.dumps(default).replace("null", "None"))
+        return indent(text, margin)
 
     def decorate(own: T) -> T:
+        def expand(names: re.Match[str]) -> str:
+            return "\n".join(entry(own, name, names[1]) for name in names[2].split(", "))
+
         # Python drops docstrings where it is asked to.
         if own.__doc__ is not None:
             own.__doc__ = NAMES.sub(expand, own.__doc__)

@@ -17,11 +17,15 @@ __all__ = ["VoronoiSVC"]
 
 @share_docs()
 class VoronoiSVC(CellClassifier):
-    """Local SVMs on a spatial partition: every cell its own cross-validated SVM.
+    """Local models on a spatial partition: every cell its own.
 
-    Space is cut into cells of at most ``cell_size`` training rows. In each, C and
-    gamma of an SVM are selected from a grid by cross-validation. A row is predicted by the SVM of
-    its cell. Time grows linearly with the number of rows, memory does not grow.
+    Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
+    is learned first. Each cell has a least-squares SVM of its own, with a kernel, a width and C
+    that are chosen once for all. A row is predicted by the cell it lies in. Time grows linearly
+    with the number of rows, memory does not grow.
+
+    ``loss="hinge", feature_scale=None, kernel="rbf"`` is the method of the paper: in each cell an
+    SVM is selected from a grid of C and gamma by cross-validation.
 
     Parameters
     ----------
@@ -82,8 +86,8 @@ class VoronoiSVC(CellClassifier):
         self,
         cell_size: int = 2000,
         *,
-        loss: str = "hinge",
-        kernel: Literal["rbf", "exponential", "linear", "poly", "auto"] = "rbf",
+        loss: str = "squared_error",
+        kernel: Literal["rbf", "exponential", "linear", "poly", "auto"] = "auto",
         C: Candidates = None,
         gamma: Candidates = None,
         degree: int = 3,
@@ -94,7 +98,7 @@ class VoronoiSVC(CellClassifier):
         search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
         n_partitions: int = 1,
-        feature_scale: FeatureScaleParam = None,
+        feature_scale: FeatureScaleParam = "learned",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         probability: ProbabilityParam = False,
         store: str | os.PathLike[str] | None = None,
