@@ -51,7 +51,7 @@ class ParameterError(DasklsError, ValueError):
     ...     daskls.VoronoiSVC(kernel="linear", feature_scale="spread").fit([[0.0], [1.0]], [0, 1])
     ... except daskls.ParameterError as error:
     ...     print(error)
-    feature_scale is for kernels of distances; kernel is 'linear'. Use kernel="rbf", ...
+    the choice of C and gamma by loss='squared_error' and feature_scale are for kernels of ...
     """
 
 
@@ -138,7 +138,9 @@ class NonConvergenceWarning(UserWarning):
     >>> from daskls.datasets import make_xor
     >>> with warnings.catch_warnings(record=True) as told:
     ...     warnings.simplefilter("always")
-    ...     _ = daskls.VoronoiSVC(C=1e9, gamma=1, tol=1e-9, random_state=0).fit(*make_xor(400))
+    ...     _ = daskls.VoronoiSVC(
+    ...         loss="hinge", feature_scale=None, C=1e9, gamma=1, tol=1e-9, random_state=0
+    ...     ).fit(*make_xor(400))
     >>> [warning.category.__name__ for warning in told]
     ['NonConvergenceWarning']
     """

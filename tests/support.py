@@ -32,6 +32,7 @@ from daskls.store.reader import ModelReader
 MIB = 1 << 20
 # VoronoiSVC as in the paper: cross-validated SVMs on rows as they are.
 PAPERS = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
+PAPER_OPTIONS = ("--loss", "hinge", "--feature-scale", "none")
 
 
 def checkers(n, *, n_classes=2, seed=0, d=2, dtype="f8", offset=0.0, noise=0.05):

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 import zarr
-from support import edit_attributes, heed_interrupts, python_env
+from support import PAPER_OPTIONS, PAPERS, edit_attributes, heed_interrupts, python_env
 from support import run_cli as run
 from typer.testing import CliRunner
 
@@ -26,7 +26,19 @@ from daskls.store.dataset import DatasetWriter
 
 N_ROWS = 1200
 HERE = ("--workers", "0", "--quiet")
-SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20", "--gamma", "80")
+SMALL = (
+    "--cell-size",
+    "300",
+    *PAPER_OPTIONS,
+    "--cv",
+    "2",
+    "--C",
+    "1,10",
+    "--gamma",
+    "20",
+    "--gamma",
+    "80",
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +62,8 @@ def model(folder, data):
 
 def test_fit_is_the_estimators_fit(model, data):
     X, _ = make_checkerboard(N_ROWS)
-    same = daskls.VoronoiSVC(300, cv=2, C=[1, 10], gamma=[20, 80], random_state=3).fit(str(data))
+    same = daskls.VoronoiSVC(300, cv=2, C=[1, 10], gamma=[20, 80], random_state=3, **PAPERS)
+    same.fit(str(data))
     loaded = daskls.load(model)
     np.testing.assert_array_equal(loaded.decision_function(X), same.decision_function(X))
 
@@ -373,7 +386,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
 
 
 METHODS = {
-    "chunks": ("--chunk-size", 300, "--cv", 2, "--C", 10, "--gamma", 20),
+    "chunks": ("--chunk-size", 300, *PAPER_OPTIONS, "--cv", 2, "--C", 10, "--gamma", 20),
     "l3": ("--n-cells", 20, "--n-landmarks", 5, "--landmarks", "random", "--C", "1,100"),
     "local-sampling": (
         *("--sample-fraction", 0.2, "--n-subsamples", 2, "--radius-scale", 1),

@@ -5,13 +5,24 @@ import json
 import numpy as np
 import pytest
 import zarr
+from support import PAPER_OPTIONS
 from support import run_cli as run
 
 import daskls
 from daskls.datasets import write
 
 HERE = ("--workers", "0", "--quiet")
-SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20")
+SMALL = (
+    "--cell-size",
+    "300",
+    *PAPER_OPTIONS,
+    "--cv",
+    "2",
+    "--C",
+    "1,10",
+    "--gamma",
+    "20",
+)
 
 
 @pytest.fixture

@@ -103,8 +103,8 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
             remedies.append("feature_scale=None")
         if wrong:
             raise ParameterError(
-                f"{' and '.join(wrong)} are for kernels of distances; kernel is {kernel!r}. Pass "
-                f"{' and '.join(remedies)}."
+                f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} for kernels of "
+                f"distances; kernel is {kernel!r}. Pass {' and '.join(remedies)}."
             )
 
     def _warn_about_folds(self) -> None:

@@ -24,8 +24,7 @@ loss : "hinge" or "squared_error", default <default>
     a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen once for
     all, by leave-one-out squared errors of some <cell>s; cv, search, refit and tol have no effect
     and are refused. ``decision_function`` is then the value of each class, or of the second of
-    two; ``fit_report_.validation_error`` is NaN, since holding rows out would take the final fit
-    twice as long.""",
+    two; ``fit_report_.validation_error`` is by leave-one-out, of some 64 rows of each <cell>.""",
     "cell_kernel": """
 kernel : "rbf", "exponential", "linear", "poly" or "auto", default <default>
     ``exp(-gamma |x - z|^2)``, ``exp(-gamma |x - z|)``, ``x . z``, ``(gamma x . z + coef0)^degree``;
@@ -36,8 +35,8 @@ kernel : "rbf", "exponential", "linear", "poly" or "auto", default <default>
 C : float, sequence of float, or None
     Box bound of a row of weight 1; used unchanged. None: the paper's 10 values, from
     50 / m to 500 with m the rows in a <cell>'s training folds (its lambda from 0.01 to
-    0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 1 ("exponential":
-    from 3e-3).""",
+    0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 1
+    ("exponential": from 3e-3).""",
     "cell_gamma": """
 gamma : float, sequence of float, or None
     Factor of the squared distance (or the inner product); used unchanged. None: for "rbf" the

@@ -49,7 +49,9 @@ class GridDisplay:
     >>> from daskls import VoronoiSVC
     >>> from daskls.datasets import make_checkerboard
     >>> X, y = make_checkerboard(1200)
-    >>> model = VoronoiSVC(cell_size=300, C=[1, 10], gamma=[3, 30], random_state=0).fit(X, y)
+    >>> model = VoronoiSVC(
+    ...     cell_size=300, loss="hinge", C=[1, 10], gamma=[3, 30], random_state=0
+    ... ).fit(X, y)
     >>> display = GridDisplay.from_estimator(model).plot()
     >>> int(display.counts.sum()) == model.n_cells_
     True

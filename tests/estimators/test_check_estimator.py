@@ -3,6 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from small import ENTRIES, small
+from support import PAPERS
 
 from daskls import (
     KNNSVC,
@@ -27,7 +28,7 @@ EXPECTED = {
 
 # Sizes of which the checks' few rows make several cells.
 CHOSEN = [
-    VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
+    VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0, **PAPERS),
     RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
     FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
     LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
@@ -40,6 +41,11 @@ BY_NAME = {type(estimator).__name__: estimator for estimator in CHOSEN}
 ALL = {name: BY_NAME.get(name) or small(name) for name in ENTRIES}
 # In every run one that cuts space and one that looks at neighbors; the others in the long one.
 QUICK = ("VoronoiSVC", "FalkSVC")
+# With what only others choose.
+DEFAULTS = [
+    VoronoiSVC(cell_size=50, random_state=0),
+    VoronoiSVC(cell_size=50, n_partitions=2, C=1.0, gamma=0.1, probability=True, random_state=0),
+]
 
 
 @parametrize_with_checks([ALL[name] for name in QUICK], expected_failed_checks=lambda _: EXPECTED)
@@ -49,7 +55,8 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [ALL[name] for name in ALL if name not in QUICK], expected_failed_checks=lambda _: EXPECTED
+    [*DEFAULTS, *(ALL[name] for name in ALL if name not in QUICK)],
+    expected_failed_checks=lambda _: EXPECTED,
 )
 def test_scikit_learn_checks_of_the_others(estimator, check):
     check(estimator)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from small import ENTRIES, small
-from support import checkers, small_svc
+from support import PAPER_OPTIONS, checkers, small_svc
 from support import run_cli as run
 
 import daskls
@@ -190,7 +190,19 @@ def test_a_file_of_columns_in_another_order_is_not_scored(tmp_path):
         rows[[*columns, "label"]].to_csv(tmp_path / f"{name}.csv", index=False)
         convert(tmp_path / f"{name}.csv", tmp_path / f"{name}.zarr", dtype="f8")
     model = tmp_path / "model"
-    options = ("--cell-size", 100, "--cv", 2, "--C", 10, "--gamma", 20, "--random-state", 0)
+    options = (
+        "--cell-size",
+        100,
+        *PAPER_OPTIONS,
+        "--cv",
+        2,
+        "--C",
+        10,
+        "--gamma",
+        20,
+        "--random-state",
+        0,
+    )
     run("fit", tmp_path / "train.zarr", model, *options, *HERE)
     right = run("score", model, tmp_path / "same.zarr", "--json", *HERE)
     assert (json.loads(right.stdout)["accuracy"] > 0.9, right.stderr) == (True, "")

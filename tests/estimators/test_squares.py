@@ -21,6 +21,11 @@ Q = np.random.default_rng(3).random((400, 2))
 GIVEN = {"loss": "squared_error", "C": 20.0, "gamma": 15.0}
 
 
+def squares_of(*args, **params):
+    """Return VoronoiSVC on rows as they are, with one kernel."""
+    return VoronoiSVC(*args, **{"kernel": "rbf", "feature_scale": None, **params})
+
+
 def regressed(X, y, queries, C, gamma, weights=None, kernel="rbf"):
     """Return the values of kernel ridge regression, one column a class."""
     targets = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
@@ -33,7 +38,7 @@ def regressed(X, y, queries, C, gamma, weights=None, kernel="rbf"):
 @pytest.mark.parametrize("kernel", ["rbf", "exponential"])
 def test_one_cell_is_kernel_ridge_regression(kernel):
     weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    model = VoronoiSVC(**GIVEN, kernel=kernel, random_state=0).fit(X, Y, weights)
+    model = squares_of(**GIVEN, kernel=kernel, random_state=0).fit(X, Y, weights)
     expected = regressed(X, Y, Q, 20.0, 15.0, weights, kernel)
     np.testing.assert_allclose(model.decision_function(Q), expected, atol=2e-3)
     assert (
@@ -43,7 +48,7 @@ def test_one_cell_is_kernel_ridge_regression(kernel):
 
 def test_two_classes_have_one_value_that_speaks_for_the_second():
     y = np.where(Y > 0, "yes", "no")
-    model = VoronoiSVC(**GIVEN, random_state=0).fit(X, y)
+    model = squares_of(**GIVEN, random_state=0).fit(X, y)
     expected = regressed(X, y, Q, 20.0, 15.0)[:, 1]
     found = model.decision_function(Q)
     assert found.shape == (len(Q),)
@@ -55,7 +60,7 @@ def test_cells_of_many_classes_hold_few_of_them():
     rng = np.random.default_rng(0)
     X = rng.random((2600, 1)) * 26
     y = X[:, 0].astype(int)
-    model = VoronoiSVC(cell_size=250, loss="squared_error", C=100.0, gamma=2.0, random_state=0)
+    model = squares_of(cell_size=250, loss="squared_error", C=100.0, gamma=2.0, random_state=0)
     model.fit(X, y)
     assert model.fit_report_.n_classes.max() < 6
     values = model.decision_function(X)
@@ -73,7 +78,7 @@ def test_absent_classes_stay_below_present_ones_however_low():
     y = np.repeat(np.arange(6), 30)
     X = 10.0 * y[:, None] + 40 * (y[:, None] > 2)
     X = X + np.random.default_rng(0).normal(size=X.shape) * 0.1
-    model = VoronoiSVC(cell_size=90, loss="squared_error", C=1e3, gamma=0.05, random_state=0)
+    model = squares_of(cell_size=90, loss="squared_error", C=1e3, gamma=0.05, random_state=0)
     values = model.fit(X, y).decision_function([[0.0], [10.0], [20.0], [5.0]])
     assert (values[:, 3:] == -1).all()
     assert (values[:, :3] > -1).all()
@@ -83,7 +88,7 @@ def test_absent_classes_stay_below_present_ones_however_low():
 
 def test_partitions_average_clipped_values():
     params = {**GIVEN, "cell_size": 130, "random_state": 0}
-    model = VoronoiSVC(**params, n_partitions=3).fit(X, Y)
+    model = squares_of(**params, n_partitions=3).fit(X, Y)
     reader = model._reader
     views = model._method().space(reader).find(Q)
     from daskls.methods.scores import model_scores
@@ -98,8 +103,8 @@ def test_partitions_average_clipped_values():
 
 def test_equal_rows_count_by_their_weight():
     weights = np.random.default_rng(2).integers(1, 4, len(X))
-    model = VoronoiSVC(**GIVEN, random_state=0).fit(X, Y, weights)
-    repeated = VoronoiSVC(**GIVEN, random_state=0).fit(
+    model = squares_of(**GIVEN, random_state=0).fit(X, Y, weights)
+    repeated = squares_of(**GIVEN, random_state=0).fit(
         np.repeat(X, weights, axis=0), np.repeat(Y, weights)
     )
     np.testing.assert_allclose(model.decision_function(Q), repeated.decision_function(Q), atol=1e-3)
@@ -108,7 +113,7 @@ def test_equal_rows_count_by_their_weight():
 
 @pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
 @pytest.mark.parametrize("kernel", ["rbf", "auto"])
-def test_what_is_not_given_is_chosen_once_for_all_cells(kind, kernel):
+def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
     model = kind(150, loss="squared_error", kernel=kernel, random_state=0).fit(X, Y)
     assert model.score(X, Y) > 0.9
     report = model.fit_report_
@@ -120,22 +125,22 @@ def test_what_is_not_given_is_chosen_once_for_all_cells(kind, kernel):
 def test_the_unit_of_weights_does_not_matter_to_what_is_chosen():
     weights = np.random.default_rng(0).uniform(0.8, 1.25, len(X))
     params = {"loss": "squared_error", "random_state": 0}
-    model = VoronoiSVC(150, **params).fit(X, Y, weights)
+    model = squares_of(150, **params).fit(X, Y, weights)
     for unit in (2.0**40, 2.0**-40):
-        other = VoronoiSVC(150, **params).fit(X, Y, weights * unit)
+        other = squares_of(150, **params).fit(X, Y, weights * unit)
         np.testing.assert_allclose(other.decision_function(Q), model.decision_function(Q))
 
 
 def test_given_values_are_taken_as_they_are():
-    model = VoronoiSVC(150, loss="squared_error", gamma=7.0, random_state=0).fit(X, Y)
+    model = squares_of(150, loss="squared_error", gamma=7.0, random_state=0).fit(X, Y)
     assert set(model.fit_report_.gamma) == {7.0}
-    model = VoronoiSVC(150, loss="squared_error", C=[3.0, 30.0], random_state=0).fit(X, Y)
+    model = squares_of(150, loss="squared_error", C=[3.0, 30.0], random_state=0).fit(X, Y)
     assert set(model.fit_report_.C) <= {3.0, 30.0}
 
 
 def test_a_given_c_is_not_rounded_by_its_ridge():
     # 1 / (2 * (1 / (2 * 49))) is not 49.
-    model = VoronoiSVC(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
+    model = squares_of(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
     assert set(model.fit_report_.C) == {49.0}
 
 
@@ -177,14 +182,14 @@ def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
     monkeypatch.setattr(TrialCell, "errors", errors)
     for given in (False, True):
         asked.clear()
-        model = VoronoiSVC(150, loss="squared_error", fit_intercept=given, random_state=0)
+        model = squares_of(150, loss="squared_error", fit_intercept=given, random_state=0)
         model.fit(X, Y)
         assert asked == {given}
 
 
 def test_cells_of_one_class_say_so():
     X = np.r_[np.zeros((50, 1)), np.ones((50, 1))] + np.random.default_rng(0).random((100, 1)) * 0.1
-    model = VoronoiSVC(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
+    model = squares_of(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
     assert model.decision_function([[0.0], [1.0]]).tolist() == [-1.0, 1.0]
 
 
@@ -195,23 +200,26 @@ def test_cells_of_one_class_say_so():
         ({"search": "full"}, "search='full' has no effect"),
         ({"refit": "cell"}, "refit='cell' has no effect"),
         ({"tol": 0.1}, "tol=0.1 has no effect"),
-        ({"kernel": "linear"}, "give one C"),
-        ({"loss": "hinge", "kernel": "auto"}, 'kernel="auto" is for loss="squared_error"'),
+        ({"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels of"),
+        (
+            {"kernel": "poly", "C": 1.0, "feature_scale": "learned"},
+            "^feature_scale is for kernels of distances; kernel is 'poly'. Pass feature_scale=None",
+        ),
     ],
 )
 def test_what_has_no_effect_is_refused(params, said):
     with pytest.raises(ParameterError, match=said):
-        VoronoiSVC(**{"loss": "squared_error", **params}).fit(X, Y)
+        squares_of(**{"loss": "squared_error", **params}).fit(X, Y)
 
 
 def test_a_c_that_leaves_no_ridge_is_refused():
     with pytest.raises(ParameterError, match="leaves a ridge"):
-        VoronoiSVC(loss="squared_error", C=1e29, gamma=1e-9, random_state=0).fit(X, Y)
+        squares_of(loss="squared_error", C=1e29, gamma=1e-9, random_state=0).fit(X, Y)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_kernels_of_inner_products_take_a_given_c(kernel):
-    model = VoronoiSVC(loss="squared_error", kernel=kernel, C=1.0, random_state=0).fit(
+    model = squares_of(loss="squared_error", kernel=kernel, C=1.0, random_state=0).fit(
         X, X[:, 0] > 0.5
     )
     assert model.score(X, X[:, 0] > 0.5) > 0.9
@@ -228,7 +236,7 @@ def test_coefficients_many_times_their_sum_keep_their_digits(kernel, spread, C):
     y = rows[:, 0] * rows[:, 1] + spread * rows[:, 2] > 0
     params = {"kernel": kernel, "gamma": 1.0 if kernel != "rbf" else 0.05, "degree": 2}
     params["coef0"] = float(kernel == "poly")
-    model = VoronoiSVC(loss="squared_error", C=C, **params, random_state=0).fit(rows, y)
+    model = squares_of(loss="squared_error", C=C, **params, random_state=0).fit(rows, y)
     rows, queries = rows.astype(np.float32).astype(float), queries.astype(np.float32).astype(float)
     expected = KernelRidge(alpha=1 / (2 * C), **params).fit(rows, 2.0 * y - 1).predict(queries)
     np.testing.assert_allclose(model.decision_function(queries), expected, atol=0.02)
@@ -238,7 +246,7 @@ def test_coefficients_many_times_their_sum_keep_their_digits(kernel, spread, C):
 
 def test_models_of_two_parts_are_saved_and_loaded(tmp_path):
     y = np.where(X[:, 0] > 0.5, Y, 0)
-    model = VoronoiSVC(
+    model = squares_of(
         130, loss="squared_error", kernel="linear", C=1e7, n_partitions=2, random_state=0
     ).fit(X * 100, y)
     cells = [model._reader.read_cell(i) for i in range(model.n_cells_)]
@@ -272,8 +280,31 @@ def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C):
 def test_hinge_cells_of_the_exponential_kernel_are_those_of_svc(spread):
     rows, queries, y = X * spread, Q * spread, np.where(Y > 0, 1, 0)
     params = {"kernel": "exponential", "C": 10.0, "gamma": 3.0 / spread}
-    model = VoronoiSVC(**params, tol=1e-6, refit="cell", fit_intercept=True, random_state=0)
+    model = squares_of(**params, loss="hinge", tol=1e-6, refit="cell", fit_intercept=True)
     K, of_queries = (np.exp(-3.0 * np.sqrt(((a[:, None] - X) ** 2).sum(axis=2))) for a in (X, Q))
     svc = SVC(kernel="precomputed", C=10.0, tol=1e-6).fit(K, y)
     found = model.fit(rows, y).decision_function(queries)
     np.testing.assert_allclose(found, svc.decision_function(of_queries), atol=2e-3)
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_reported_error_is_that_of_refits_without_a_row(k, offset):
+    rng = np.random.default_rng(5)
+    rows, y, weights = rng.random((90, 2)), rng.integers(0, k, 90), rng.integers(1, 4, 90)
+    y[:60] = (rows[:60, 0] * k).astype(int)
+    # Copies are left out together.
+    rows[80:] = rows[70:80]
+    params = {"loss": "squared_error", "C": 5.0, "gamma": 9.0, "fit_intercept": offset}
+    model = squares_of(**params).fit(rows, y, weights)
+    copies = [np.flatnonzero((rows == row).all(axis=1)) for row in rows]
+    distinct = sorted({int(own[0]) for own in copies})
+    asked = [distinct[i] for i in np.linspace(0, len(distinct) - 1, 64).astype(int)]
+    wrong = total = 0
+    for row in asked:
+        left = np.setdiff1d(np.arange(90), copies[row])
+        label = squares_of(**params).fit(rows[left], y[left], weights[left]).predict(rows[[row]])
+        wrong += (weights[copies[row]] * (y[copies[row]] != label)).sum()
+        total += weights[copies[row]].sum()
+    assert model.fit_report_.validation_error.tolist() == pytest.approx([wrong / total])
+    assert 0 < wrong < total

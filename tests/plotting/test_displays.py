@@ -5,6 +5,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+from support import PAPERS
 
 import daskls
 from daskls.datasets import make_checkerboard
@@ -13,6 +14,11 @@ from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
 
 mpl.use("agg")
 from matplotlib import pyplot as plt
+
+
+def papers(*args, **params):
+    """Return cells that are cross-validated, each on its own."""
+    return daskls.VoronoiSVC(*args, **PAPERS, **params)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +32,7 @@ def halves():
     """Two classes, apart at x = 0.5."""
     X = np.random.default_rng(0).random((1200, 2))
     y = np.where(X[:, 0] > 0.5, "right", "left")
-    model = daskls.VoronoiSVC(200, cv=2, C=[10, 100], gamma=[1, 10], random_state=0).fit(X, y)
+    model = papers(200, cv=2, C=[10, 100], gamma=[1, 10], random_state=0).fit(X, y)
     return model, X, y
 
 
@@ -35,7 +41,7 @@ def three():
     """Three classes of five features, apart by the first."""
     X = np.random.default_rng(0).normal(size=(900, 5))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
-    return daskls.VoronoiSVC(450, cv=2, C=[10], gamma=[0.1], random_state=0).fit(X, y), X, y
+    return papers(450, cv=2, C=[10], gamma=[0.1], random_state=0).fit(X, y), X, y
 
 
 def test_partition_draws_every_cell_and_the_boundary(halves):
@@ -53,7 +59,7 @@ def test_partition_draws_every_cell_and_the_boundary(halves):
 
 def test_one_of_several_partitions_is_drawn():
     X, y = make_checkerboard(900)
-    model = daskls.VoronoiSVC(150, cv=2, C=10, gamma=10, n_partitions=2, random_state=0).fit(X, y)
+    model = papers(150, cv=2, C=10, gamma=10, n_partitions=2, random_state=0).fit(X, y)
     first, second = (PartitionDisplay.from_estimator(model, X=X, partition=p) for p in (0, 1))
     for partition, display in enumerate((first, second)):
         own = model.fit_report_[model.fit_report_.partition == partition]
@@ -146,7 +152,7 @@ def test_grid_of_given_values_counts_the_report(halves):
 @pytest.mark.parametrize("refit", ["folds", "cell"])
 def test_grid_of_scaled_values_finds_edges_where_the_report_does(refit):
     X, y = make_checkerboard(1200)
-    model = daskls.VoronoiSVC(300, cv=3, refit=refit, random_state=0).fit(X, y)
+    model = papers(300, cv=3, refit=refit, random_state=0).fit(X, y)
     display = GridDisplay.from_estimator(model)
     assert display.counts.shape == (10, 10)
     assert display.counts.sum() == model.n_cells_
@@ -164,7 +170,7 @@ def test_grid_of_scaled_values_finds_edges_where_the_report_does(refit):
 
 def test_a_full_search_leaves_nothing_untried():
     X, y = make_checkerboard(600)
-    model = daskls.VoronoiSVC(300, cv=3, search="full", random_state=0).fit(X, y)
+    model = papers(300, cv=3, search="full", random_state=0).fit(X, y)
     display = GridDisplay.from_estimator(model).plot()
     assert (display.n_tried == model.n_cells_).all()
     assert display.untried_ == []
@@ -174,7 +180,7 @@ def test_a_full_search_leaves_nothing_untried():
 def test_grid_of_one_class_cells_is_refused():
     X = np.random.default_rng(0).random((400, 2))
     y = (np.arange(400) < 2).astype(int)
-    model = daskls.VoronoiSVC(400, cv=2, C=1, gamma=1, random_state=0).fit(X, y)
+    model = papers(400, cv=2, C=1, gamma=1, random_state=0).fit(X, y)
     GridDisplay.from_estimator(model)
     model._reader.report["n_trained"] = 0
     with pytest.raises(DataError, match="one class"):

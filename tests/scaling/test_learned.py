@@ -5,6 +5,7 @@ import os
 import dask
 import numpy as np
 import pytest
+from support import PAPERS
 
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real
@@ -47,7 +48,7 @@ def test_noise_loses_its_part(models):
     [
         FalkSVC(200, C=10.0, gamma=5.0, random_state=0),
         KernelKNNClassifier(15, random_state=0),
-        VoronoiSVC(1000, C=[1.0, 10.0], gamma=[1.0, 5.0], cv=3, random_state=0),
+        VoronoiSVC(1000, C=[1.0, 10.0], gamma=[1.0, 5.0], cv=3, random_state=0, **PAPERS),
     ],
 )
 def test_other_methods_gain_by_the_same_scale(model, models):

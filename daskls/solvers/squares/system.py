@@ -13,7 +13,16 @@ from scipy.linalg import lapack
 from daskls.errors import ParameterError
 from daskls.kernels.gram import apply_kernel, base_block, base_matrix
 from daskls.kernels.triangle import squared_columns
-from daskls.records import DISTANCE_KERNELS, EPS, Float32, Float64, Floats, KernelName, KernelSpec
+from daskls.records import (
+    DISTANCE_KERNELS,
+    EPS,
+    Float32,
+    Float64,
+    Floats,
+    Int64,
+    KernelName,
+    KernelSpec,
+)
 from daskls.solvers.width import write_kernel
 
 __all__ = ["Solution", "System", "needs_float64"]
@@ -50,7 +59,8 @@ class Solution:
     ----------
     alpha : float array, shape (m, r)
     offsets : float64 array, shape (r,). 0 without offsets.
-    held_out : float array, shape (m, r), or None. Each row's value without it.
+    held_out : float array, shape (m, r), or of the rows that are asked for; or None. Each row's
+        value without it.
     """
 
     alpha: Floats
@@ -76,7 +86,12 @@ class System:
         self._base = base_matrix(A.astype(np.float64), kernel.name)
 
     def solve(
-        self, Y: Float64, ridges: Float64, *, offset: bool = False, held_out: bool = False
+        self,
+        Y: Float64,
+        ridges: Float64,
+        *,
+        offset: bool = False,
+        held_out: bool | Int64 = False,
     ) -> Solution:
         """Solve for all columns of Y.
 
@@ -85,7 +100,8 @@ class System:
         Y : float64 array, shape (m, r)
         ridges : float64 array, shape (m,), > 0. The diagonal of R.
         offset : bool. Whether each column has an offset, which is not regularized.
-        held_out : bool. Whether values without each row are wanted: three times the work.
+        held_out : bool, or int64 array, shape (q,). Whether values without each row are wanted,
+            which is three times the work; or the rows whose values are.
 
         Raises
         ------
@@ -158,10 +174,10 @@ def _factored(K: Floats, ridges: Float64) -> Floats | None:
     return None if failed else factor
 
 
-def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool) -> Solution:
+def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int64) -> Solution:
     m, r = Y.shape
     ones = np.ones((m, 1)) if offset else np.empty((m, 0))
-    _, potrs, trtri = _routines(factor.dtype)
+    _, potrs, _ = _routines(factor.dtype)
     sides = np.asarray(np.hstack([Y, ones]), factor.dtype, order="F")
     found, _ = potrs(factor, sides, lower=1)  # type: ignore[operator]
     alpha, offsets = found[:, :r], np.zeros(r)
@@ -171,12 +187,29 @@ def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool) -> So
         total = of_ones.sum()
         offsets = alpha.sum(axis=0, dtype=np.float64) / total
         alpha = (alpha - np.outer(of_ones, offsets)).astype(factor.dtype)
-    if not held_out:
+    if held_out is False:
         return Solution(alpha, offsets, None)
-    # Of the inverse the diagonal alone is wanted: sums of squares of the factor's own inverse, at
-    # half the cost of the whole one.
-    inverse, _ = trtri(factor, lower=1, overwrite_c=1)  # type: ignore[operator]
-    diagonal = squared_columns(inverse.T)
+    rows = slice(None) if held_out is True else held_out
+    diagonal = _inverse_diagonal(factor, None if held_out is True else held_out)
     if offset:
-        diagonal = diagonal - of_ones**2 / total
-    return Solution(alpha, offsets, Y - alpha / diagonal[:, None])
+        diagonal = diagonal - of_ones[rows] ** 2 / total
+    return Solution(alpha, offsets, Y[rows] - alpha[rows] / diagonal[:, None])
+
+
+def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
+    """Return the diagonal of a matrix's inverse by its factor, or some of it; may use it up.
+
+    Sums of squares of the factor's own inverse: all of it costs half of what the whole inverse of
+    the matrix would, of some rows as much as so many right-hand sides.
+    """
+    if rows is None:
+        _, _, trtri = _routines(factor.dtype)
+        inverse, _ = trtri(factor, lower=1, overwrite_c=1)  # type: ignore[operator]
+        all_of_it: Float64 = squared_columns(inverse.T)
+        return all_of_it
+    sides = np.zeros((len(factor), len(rows)), factor.dtype, order="F")
+    sides[rows, np.arange(len(rows))] = 1.0
+    trtrs = lapack.strtrs if factor.dtype == np.float32 else lapack.dtrtrs
+    columns, _ = trtrs(factor, sides, lower=1, overwrite_b=1)
+    found: Float64 = np.einsum("ij,ij->j", columns, columns, dtype=np.float64)
+    return found

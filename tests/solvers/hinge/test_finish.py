@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cells import SEED, class_cell, fit_cell, queries
 from sklearn.svm import SVC
+from support import PAPERS
 
 from daskls import VoronoiSVC
 from daskls.errors import NonConvergenceWarning
@@ -114,7 +115,7 @@ def test_beyond_float32_it_is_said():
 def test_an_estimator_warns_beyond_float32():
     X, y = noisy(2)
     with pytest.warns(NonConvergenceWarning, match=r"gap reached tol=1e-12; .* raise tol"):
-        model = VoronoiSVC(cv=3, tol=1e-12, random_state=0, **HARD).fit(X, y)
+        model = VoronoiSVC(cv=3, tol=1e-12, random_state=0, **HARD, **PAPERS).fit(X, y)
     (n_at_limit,) = model.fit_report_.n_at_limit
     # Those that are kept among them, as the search met the clipped gap's limit or not.
     assert n_at_limit > 3
