@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, page
 from benchmarks.suite.data import Data, scaled, to_unit, write_set
 from benchmarks.suite.figures import Figure, lines, plain_log, plt, ticks_at
+from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.places import cluster
-from daskls import VoronoiSVC
 from daskls.datasets import load_real
 
 CELL_SIZES = (500, 1000, 2000, 5000, 10_000, 15_000)
@@ -57,7 +57,7 @@ def measure(run: Run, set: str, rows: int, cell_size: int) -> Record:
     train = run.folder / f"{set}-{rows}.zarr"
     if not train.exists():
         write_set(train, data.X, data.y)
-    model = VoronoiSVC(cell_size, random_state=0, store=train.with_suffix(f".{cell_size}"))
+    model = PaperSVC(cell_size, random_state=0, store=train.with_suffix(f".{cell_size}"))
     labels, cost = fit_predict(model, train, data.X_test, peak_of_fit=True)
     return {"error": float(np.mean(labels != data.y_test)), "cells": model.n_cells_, **cost}
 
@@ -86,6 +86,6 @@ report = page("Error against cell size and rows", "{machine}; two workers.", COL
 EXPERIMENT = Experiment(
     keys, measure, report, draw,
     place=partial(cluster, memory="6GiB"),
-    warm=lambda: [VoronoiSVC(cell_size=100)],
+    warm=lambda: [PaperSVC(cell_size=100)],
     settings={"seconds": 1e9},
 )  # fmt: skip

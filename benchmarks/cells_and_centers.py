@@ -10,10 +10,11 @@ import numpy as np
 from benchmarks.suite import Experiment, Record, Run, fit_predict, grid, page
 from benchmarks.suite.data import on_disk
 from benchmarks.suite.measure import nbytes_of
-from daskls import FalkSVC, VoronoiSVC
+from benchmarks.suite.papers import PaperSVC
+from daskls import FalkSVC
 
 METHODS: dict[str, Any] = {
-    "VoronoiSVC(cell_size=2000)": lambda: VoronoiSVC(cell_size=2000, random_state=0),
+    "VoronoiSVC(cell_size=2000)": lambda: PaperSVC(cell_size=2000, random_state=0),
     'FalkSVC(n_neighbors=1000, selection="local")': lambda: FalkSVC(
         n_neighbors=1000, selection="local", random_state=0
     ),

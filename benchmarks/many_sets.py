@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.peers import LiquidSVM
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import Data, by_training, has_test, shifted, split
+from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.tables import mean_of
-from daskls import VoronoiSVC
 
 LARGE = ("covtype", "ijcnn1", "letter", "usps", "pendigits", "satimage", "a9a", "splice")
 SMALL = (
@@ -52,7 +52,7 @@ def keys(run: Run) -> Iterator[Record]:
 def model_of(method: str, seed: int) -> Any:
     if method == "liquidSVM":
         return LiquidSVM(voronoi="6 2000", random_seed=seed)
-    return VoronoiSVC(search=method, random_state=seed)
+    return PaperSVC(search=method, random_state=seed)
 
 
 def measure(run: Run, set: str, seed: int, method: str) -> Record:

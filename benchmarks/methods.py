@@ -23,6 +23,7 @@ from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, grid, pan
 from benchmarks.suite.apart import begin_limit, run_forked
 from benchmarks.suite.data import Data, scaled
 from benchmarks.suite.estimators import about, fit_few, model_nbytes, test_rows, timed_predict
+from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.tables import cell
 
 SETS = ("svmguide1", "ijcnn1", "usps", "letter", "covtype")
@@ -34,7 +35,7 @@ GRID_ROWS = 3000
 FALK = {"n_neighbors": 1000, "selection": "local"}
 # Made with a seed, or with none.
 METHODS: dict[str, Callable[..., Any]] = {
-    "VoronoiSVC": daskls.VoronoiSVC,
+    "VoronoiSVC": PaperSVC,
     "RandomChunkSVC": daskls.RandomChunkSVC,
     "FalkSVC": partial(daskls.FalkSVC, **FALK),
     "FalkSVC, center": partial(daskls.FalkSVC, **FALK, assign="center"),

@@ -11,8 +11,8 @@ import dask.array as da
 from benchmarks.suite import Experiment, Journal, Record, Run, table
 from benchmarks.suite.data import written
 from benchmarks.suite.measure import MIB, Cost, measured
+from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.places import TaskCounter, cluster
-from daskls import VoronoiSVC
 from daskls.datasets import bayes_accuracy
 
 CELL_SIZE = 1000
@@ -30,7 +30,7 @@ peak MiB of all processes (before) = f'{peak_mib} ({before_mib})' | tasks = task
 
 def measure(run: Run, rows: int) -> Record:
     data = written("noisy28", run.folder, rows)
-    model = VoronoiSVC(CELL_SIZE, C=1.0, gamma=0.02, refit="cell", random_state=0)
+    model = PaperSVC(CELL_SIZE, C=1.0, gamma=0.02, refit="cell", random_state=0)
     model.set_params(store=run.folder / f"model-{rows}.zarr")
     with cluster() as workers:
         counter = TaskCounter()

@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, page
 from benchmarks.suite.data import on_disk
+from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.places import cluster
 from benchmarks.suite.tables import mean_of
-from daskls import VoronoiSVC
 
 CELL_SIZE = 2000
 # What the peers of the 2017 paper's engine reached on the same rows, where it is known.
@@ -30,7 +30,7 @@ peak MiB (before) = f'{{max(all_peak_mib):.0f}} ({{before_mib:.0f}})'
 def measure(run: Run, set: str, seed: int) -> Record:
     train, test, y_test = on_disk(run.folder, set)
     store = run.folder / f"{set}-{seed}.model"
-    model = VoronoiSVC(cell_size=CELL_SIZE, random_state=seed, store=store)
+    model = PaperSVC(cell_size=CELL_SIZE, random_state=seed, store=store)
     predicted, cost = fit_predict(model, train, test / "X", peak_of_fit=True)
     cells = model.fit_report_
     return {
@@ -64,5 +64,5 @@ EXPERIMENT = Experiment(
     measure,
     page("VoronoiSVC on real sets", "{machine}", COLUMNS, rows, spread=spread),
     place=cluster,
-    warm=lambda: [VoronoiSVC(cell_size=100)],
+    warm=lambda: [PaperSVC(cell_size=100)],
 )

@@ -11,8 +11,8 @@ from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, page
 from benchmarks.suite.data import labels, written
 from benchmarks.suite.figures import Figure, plt, ticks_at
 from benchmarks.suite.measure import MIB
+from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.places import cluster
-from daskls import VoronoiSVC
 from daskls.datasets import bayes_accuracy
 
 CELL_SIZE = 2000
@@ -36,7 +36,7 @@ TEXT = (
 def measure(run: Run, rows: int) -> Record:
     """Fit, and predict rows that were held out."""
     train, test = written("noisy28", run.folder, rows), written("noisy28", run.folder, N_TEST, 1)
-    model = VoronoiSVC(CELL_SIZE, random_state=0, store=run.folder / f"{rows}.model")
+    model = PaperSVC(CELL_SIZE, random_state=0, store=run.folder / f"{rows}.model")
     with cluster():
         predicted, cost = fit_predict(model, train, test / "X", peak_of_fit=True)
     report = model.fit_report_

@@ -15,6 +15,7 @@ import daskls
 from benchmarks.suite import PEAK, Experiment, Record, Run, fit_predict, page
 from benchmarks.suite.data import labels, written
 from benchmarks.suite.measure import nbytes_of
+from benchmarks.suite.papers import PAPERS
 from benchmarks.suite.places import cluster
 from daskls.datasets import bayes_accuracy
 
@@ -26,7 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "NeighborSamplingSVC": {"sample_fraction": 0.001, "n_neighbors": 5, "C": 10.0, "gamma": 64.0},
     "RandomChunkSVC": {"chunk_size": 2000},
-    "VoronoiSVC": {"cell_size": 2000},
+    "VoronoiSVC": {**PAPERS, "cell_size": 2000},
 }  # fmt: skip
 # A query of random chunks asks every support row of all rows.
 N_QUERIES = {"RandomChunkSVC": 10_000}

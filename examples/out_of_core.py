@@ -40,7 +40,6 @@ def run(folder: Path) -> None:
             feature_scale=None,
             C=[0.1, 1, 10],
             gamma=[0.01, 0.1],
-            cv=3,
             store=folder / "model.zarr",
             random_state=0,
         ).fit(folder / "train.zarr")

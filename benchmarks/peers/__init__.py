@@ -43,14 +43,14 @@ class Daskls:
     packages = ()
 
     def __init__(self, **params: Any) -> None:
+        from benchmarks.suite.papers import PaperSVC
         from benchmarks.suite.places import cluster, warm_up
-        from daskls import VoronoiSVC
 
         self.held = ExitStack()
         self.path = Path(self.held.enter_context(tempfile.TemporaryDirectory()))
         self.held.enter_context(cluster())
-        self.model = VoronoiSVC(**{"random_state": 0, **params})
-        warm_up(VoronoiSVC(**{**params, "cell_size": 100}))
+        self.model = PaperSVC(**{"random_state": 0, **params})
+        warm_up(PaperSVC(**{**params, "cell_size": 100}))
 
     def measured(self) -> AbstractContextManager[Any]:
         from benchmarks.suite.measure import measured
