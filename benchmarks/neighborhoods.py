@@ -12,7 +12,7 @@ from benchmarks.accuracy import N_SPLITS, SMALL, error_of, rows_of
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.figures import Figure, plt
 from benchmarks.suite.tables import mean_of
-from daskls import FalkSVC, KNNSVC, LocalSamplingSVC, NeighborSamplingSVC
+from daskls import FalkSVC
 
 # As they are, and chosen.
 PAIRS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
