@@ -292,7 +292,9 @@ def fit(
             estimator.fit(data, label, **of_table)
         else:
             estimator.fit(data)
-    _print_columns(estimator)
+    if quiet:
+        # Else it was said before the training.
+        _print_columns(estimator)
     _print_summary(estimator, model, time.perf_counter() - started)
 
 
@@ -305,7 +307,6 @@ def _is_given(ctx: typer.Context, option: str) -> bool:
 def _print_columns(estimator: Any) -> None:
     """Print what became of the columns of a table."""
     if hasattr(estimator, "table_"):
-        typer.echo(f"label: {estimator.table_.label}")
         for line in estimator.table_.describe():
             typer.echo(line)
 

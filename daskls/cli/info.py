@@ -156,8 +156,10 @@ def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
     from daskls.tables.encoding import TableEncoding
 
     table = TableEncoding.from_json(meta["table"])
-    told = [("label", str(table.label)), ("columns", "; ".join(table.describe()))]
-    return [*told, ("unknown categories", "zeros" if table.unknown == "zero" else "an error")]
+    return [
+        ("columns", "; ".join(table.describe())),
+        ("unknown categories", "zeros" if table.unknown == "zero" else "an error"),
+    ]
 
 
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:

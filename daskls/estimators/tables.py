@@ -20,7 +20,7 @@ from daskls.run.progress import Progress
 from daskls.store.folder import Folder
 from daskls.store.temporary import temporary_path
 from daskls.tables.encoding import ColumnEncoding, TableEncoding
-from daskls.tables.frames import is_dask_frame, open_frame
+from daskls.tables.frames import column_names, is_array_like, is_dask_frame, open_frame
 from daskls.tables.labels import pick_label_column
 from daskls.tables.paths import check_label, open_table, table_kind
 from daskls.tables.scan import scan_labels, scan_table
@@ -125,7 +125,8 @@ def training_rows(
     scratch : Path. A folder for the data set; removed with the context.
     options : TableOptions
     seed : int
-    verbose : int. Whether a bar shows the rows that are converted.
+    verbose : int. Whether a bar shows the rows that are converted, and lines say what became of
+        the columns.
     """
     with removed(scratch):
         with progress_bars(show=bool(verbose)) as on_progress:
@@ -135,6 +136,8 @@ def training_rows(
                 rows = _convert_arrays(X, label, scratch, None, on_progress), None
             else:
                 rows = _convert_table(X, label, scratch, options, seed, on_progress)
+        if verbose and rows[1] is not None:
+            print(*rows[1].describe(), sep="\n")
         yield rows
 
 
@@ -258,7 +261,7 @@ def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> T
 
 
 def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyArray:
-    """Return the features of one partition of a Dask DataFrame."""
+    """Return the features of a frame in memory, as a partition of a Dask DataFrame is."""
     source = open_frame(rows, Path())
     blocks = [np.empty((0, len(encoding.feature_names)), encoding.dtype)]
     for batch in source.batches(encoding.column_names):
@@ -302,6 +305,10 @@ def answer_table(estimator: Any, X: Any, answer: Callable[[Any], Any]) -> Any:
         if encoding is None:
             encoding = _plain_encoding(estimator, open_frame(X, temporary_path()), None)
         return answer(encoded_lazily(X, encoding))
+    if is_array_like(X):
+        # In memory already: a query of few rows should not wait for a disk.
+        estimator.table_.check_columns([str(name) for name in column_names(X)])
+        return answer(encode_partition(X, estimator.table_, 0))
     with query_rows(estimator, X, None, temporary_path(), with_y=False, on_progress=None) as rows:
         (answers,) = compute([answer(rows)], estimator.client)
     return answers

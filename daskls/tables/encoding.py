@@ -106,7 +106,8 @@ class TableEncoding:
         """Return lines that say what becomes of the columns; plain numbers in one line."""
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
         shown = ", ".join(plain[:MAX_LISTED]) + (", ..." if len(plain) > MAX_LISTED else "")
-        lines = [f"{len(plain)} numbers as they are: {shown}"] if plain else []
+        lines = [] if self.label is None else [f"label: {self.label}"]
+        lines += [f"{len(plain)} numbers as they are: {shown}"] if plain else []
         others = [c for c in self.columns if c.name not in set(plain)]
         return lines + [f"{column.name}: {column.describe()}" for column in others]
 

@@ -10,10 +10,13 @@ from typing import Any
 import dask
 
 from daskls.errors import DataError
+from daskls.store.dataset import WRITE_AGAIN
+from daskls.store.files import disk_errors
 from daskls.tables.arrow import import_arrow
 from daskls.tables.source import BATCH_FIELDS, TableSource
 
 __all__ = [
+    "column_names",
     "is_array_like",
     "is_dask_frame",
     "is_frame",
@@ -55,6 +58,12 @@ def is_array_like(X: Any) -> bool:
     return frame_kind(X) in ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table")
 
 
+def column_names(X: Any) -> list[Any]:
+    """Return the names of the columns of a frame in memory."""
+    # A table of Arrow calls the columns themselves so.
+    return list(getattr(X, "column_names", X.columns))
+
+
 def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
     """Return a Dask DataFrame with its labels as a column, and the column's name.
 
@@ -87,10 +96,11 @@ def open_frame(X: Any, scratch: Path) -> TableSource:
     if kind == "xarray.Dataset":
         return _open_xarray(X)
     if kind == LAZY:
-        scratch.mkdir(parents=True, exist_ok=True)
         path = scratch / "lazy.parquet"
-        # Polars' own streaming engine keeps its memory bounded.
-        X.sink_parquet(path)
+        with disk_errors(path, WRITE_AGAIN):
+            scratch.mkdir(parents=True, exist_ok=True)
+            # Polars' own streaming engine keeps its memory bounded.
+            X.sink_parquet(path)
         return open_parquet_files([path], "The LazyFrame")
     table = X.to_arrow() if kind == "polars.DataFrame" else X
     arrow = import_arrow()

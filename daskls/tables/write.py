@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from daskls.datasets.readers._labels import LabelCoder
-from daskls.store.dataset import Dataset, DatasetWriter
+from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter
+from daskls.store.files import disk_errors
 from daskls.tables.arrow import column_of
 from daskls.tables.encoding import TableEncoding
 from daskls.tables.labels import raw_labels
@@ -45,7 +46,8 @@ def write_table(
     StoreError : the disk refuses
     """
     encoding.check_columns(source.names)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with disk_errors(target, WRITE_AGAIN):
+        target.parent.mkdir(parents=True, exist_ok=True)
     names = encoding.feature_names
     wanted = encoding.column_names
     done = 0

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -197,6 +198,7 @@ def test_an_unseen_category_is_an_error_or_zeros(trained, tmp_path):
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         labels = wanted.predict(zeros)
     assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == labels.tolist()
+    assert wanted.predict(TEST).tolist() == wanted.predict(write(TEST, train)).tolist()
     # Said in training, it holds for all queries.
     open_model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="median", unknown="zero")
     assert open_model.predict(strange).tolist() == labels.tolist()
@@ -537,3 +539,28 @@ def test_a_killed_fit_of_a_table_goes_on(tmp_path):
     ours, whole = daskls.load(store), daskls.load(tmp_path / "whole.zarr")
     np.testing.assert_array_equal(ours.decision_function(TEST), whole.decision_function(TEST))
     assert not list(store.glob("input-*"))
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_frame_in_memory_is_answered_without_a_disk(kind, trained, tmp_path):
+    query = TEST if kind is pd.DataFrame else kind(pa.Table.from_pandas(TEST, preserve_index=False))
+    wanted = trained.predict(by_csv := write(TEST, tmp_path / "test.csv"))
+    assert by_csv.exists()
+    # A folder that is none: whatever is written there fails.
+    (tmp_path / "none").touch()
+    with dask.config.set({"temporary-directory": str(tmp_path / "none")}):
+        assert trained.predict(query).tolist() == wanted.tolist()
+        row = query.head(1) if kind is not pa.table else query.slice(0, 1)
+        assert trained.predict(row).tolist() == wanted[:1].tolist()
+        with pytest.raises(daskls.StoreError):
+            trained.predict(by_csv)
+
+
+def test_python_says_what_became_of_columns_if_it_is_to_speak(capsys):
+    frame = TRAIN[["income", "color", "kind"]]
+    daskls.VoronoiSVC(**PARAMS).fit(frame, "kind")
+    assert capsys.readouterr().out == ""
+    daskls.VoronoiSVC(**PARAMS, verbose=1).fit(frame, "kind")
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["label: kind", "1 numbers as they are: income"]
+    assert said[2] == "color: 3 categories, a column each"
