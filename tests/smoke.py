@@ -81,11 +81,13 @@ def check_command(folder: Path) -> None:
     rows = [f"{a:.5f},{b:.5f},{'up' if k > 0 else 'down'}" for (a, b), k in zip(X, y, strict=True)]
     (folder / "train.csv").write_text("\n".join(["a,b,kind", *rows, ""]))
     for line in (
-        "convert train.csv train.zarr --label kind",
-        "fit train.zarr model.zarr --cell-size 500 --random-state 0 --workers 0",
-        "score model.zarr train.zarr --workers 0",
-        "predict model.zarr train.zarr labels.zarr --workers 0",
+        "fit train.csv model.zarr --label kind --cell-size 500 --random-state 0 --workers 0",
+        "score model.zarr train.csv --workers 0",
+        "predict model.zarr train.csv labels.csv --workers 0",
+        "predict model.zarr train.csv labels.parquet --workers 0",
         "info model.zarr",
+        "convert train.csv train.zarr --label kind",
+        "info train.zarr",
     ):
         subprocess.run([COMMAND, *line.split()], cwd=folder, check=True)
 
