@@ -204,6 +204,6 @@ class Stubborn:
 
 def test_a_library_that_cannot_be_limited_is_refused(monkeypatch):
     monkeypatch.setattr(blas._limit, "libraries", lambda: [Stubborn()])
-    refusal = pytest.raises(DasklsError, match=r"libstubborn goes on with 8 threads.*NUM_THREADS")
+    refusal = pytest.raises(DasklsError, match=r"libstubborn still uses 8 threads.*NUM_THREADS")
     with refusal, one_blas_thread():
         raise AssertionError("entered all the same")

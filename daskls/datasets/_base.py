@@ -1,7 +1,7 @@
 """Drawing of all generators: fixed groups of global rows, each with its own random stream.
 
-Row i is in group i // 4096, whatever block or Zarr chunk asks for it. So n rows are a prefix of 2n
-rows, and any range of rows can be made without those before it.
+Row i is in group i // 4096, regardless of the block or Zarr chunk that needs it. So n rows are a
+prefix of 2n rows, and any range of rows can be made without those before it.
 """
 
 from collections.abc import Callable

@@ -84,7 +84,7 @@ def convert(
 
     Notes
     -----
-    Whatever stops it, nothing is left that opens as a data set. Memory: one block and one chunk.
+    If it is interrupted, nothing is left that opens as a data set. Memory: one block and one chunk.
     `.npz` needs free disk beside `target` for the unpacked arrays. Text is read twice. Labels that
     are whole numbers become integers. Features are stored as they are, NaN and infinity included:
     the estimators refuse those.

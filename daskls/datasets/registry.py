@@ -25,7 +25,7 @@ class Generator:
     ----------
     rows : function of (first_row, n_rows, seed, **params); gives X float32 and y of -1 and +1
     n_features : int. Features with the default parameters.
-    doc : str. One line for people.
+    doc : str. A one-line description.
     bayes_accuracy : function of (**params), or None where it is not known
 
     Examples

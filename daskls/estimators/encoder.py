@@ -39,7 +39,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         zeros.
     drop : names of columns to leave out
     random_state : int. Seed of the sample that medians are taken of; the same rows, however they
-        are dealt to files, partitions and blocks.
+        are distributed over files, partitions and blocks.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ class NoiseFilter(SharesClient):
         self._validate_params()
         if is_table(X) and not (is_array_like(X) and y is not None):
             raise DataError(
-                "A noise filter judges the rows of arrays, which X is not; write the table as a "
+                "A noise filter takes arrays, and X is a table; write the table as a "
                 "data set first: daskls convert, or daskls.datasets.convert, and pass its path."
             )
         self.model_ = self._classifier().fit(X, y)

@@ -88,7 +88,7 @@ class ScalesFeatures:
         resolved = self._reader.resolved
         if resolved.scale is None:
             raise AttributeError(
-                "This model takes rows as they are, so that it has no importances of features; fit "
+                "This model does not scale its features, so it has no feature importances; fit "
                 'with feature_scale="learned".'
             )
         weights = resolved.scale.factors * np.array(resolved.summary["spread"])

@@ -73,5 +73,5 @@ class Chunks:
             given = {field.name: group.attrs[field.name] for field in fields(cls)}
         are_numbers = all(type(value) is int for value in given.values())
         if not (are_numbers and 0 < given["n_leaves"] <= given["n_rows"]):
-            raise damaged(group.where(), f"rows cannot be dealt to chunks by {given}")
+            raise damaged(group.where(), f"rows cannot be assigned to chunks by {given}")
         return cls(**given)

@@ -45,7 +45,7 @@ def begin_fit(
     clock: StageClock,
     client: Any = None,
 ) -> Beginning:
-    """Scan the targets, refuse what would not fit, draw the sample, open the store.
+    """Scan the targets, check the memory plan, draw the sample, open the store.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def share_of(n_rows: int, n_cells: int) -> int:
 def regroup_all(
     begun: Beginning, clock: StageClock, client: Any = None
 ) -> tuple[Partition, Exchange, Int64]:
-    """Cut space and write every row to its leaf, as far as the store does not hold them yet.
+    """Cut space and write every row to its leaf, unless the store holds them already.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 The libraries are found by threadpoolctl and set by their own functions. threadpoolctl's setters
 cannot be relied on for OpenBLAS: since 3.8 only the first thread that ever set a limit may set
-another, and the calls of all other threads do nothing, without a word.
+another, and the calls of all other threads silently do nothing.
 """
 
 import functools
@@ -138,7 +138,7 @@ def _check_held(library: Library) -> None:
     """
     if not library.is_held:
         raise DasklsError(
-            f"The BLAS library {library.name} goes on with {library.get()} threads after it was "
+            f"The BLAS library {library.name} still uses {library.get()} threads after it was "
             "set to 1, so that the same seed would not give the same model. Set "
             "OPENBLAS_NUM_THREADS, MKL_NUM_THREADS and OMP_NUM_THREADS to 1 before Python starts."
         )
@@ -149,15 +149,15 @@ _limit = _Limit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread while the body runs, in whatever thread that is.
+    """Hold BLAS to one thread while the body runs, in any thread.
 
     A limit belongs to the process, so it is set by the first that enters and lifted by the last
     that leaves. One thread keeps the bits of a product the same, and tasks are the parallelism.
 
     Raises
     ------
-    DisturbedError : when somebody else set another number meanwhile: what the body computed may
-        have other bits. `undisturbed` does it again.
+    DisturbedError : when another thread set another number meanwhile: results of the body may have
+        other bits. `undisturbed` repeats the body.
     DasklsError : when a library does not let itself be limited
     """
     own = _limit.enter()
@@ -178,7 +178,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def undisturbed(task: Callable[P, R]) -> Callable[P, R]:
-    """Let a function that computes in `one_blas_thread` begin again where it was disturbed.
+    """Return a function that repeats its work in `one_blas_thread` where that was disturbed.
 
     The function writes nothing before its limit has held to the end.
     """

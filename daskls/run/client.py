@@ -37,7 +37,7 @@ def current_client(client: Any = None) -> Any:
     if client is not None and client.status in ("closing", "closed"):
         raise ClusterError(
             "The client is closed, so no task can run on its cluster. Make a new "
-            "distributed.Client; with store= a fit goes on from its finished tasks."
+            "distributed.Client; with store= a fit resumes from its finished tasks."
         )
     return client
 
@@ -78,7 +78,7 @@ def in_task() -> bool:
 
 @contextmanager
 def slot_left() -> Iterator[None]:
-    """Let other tasks have this task's slot while it waits for them; nothing outside of tasks.
+    """Free this task's slot while it waits for other tasks; outside of tasks, do nothing.
 
     A task that waits for tasks in the slot which they need would wait for itself.
     """
@@ -92,7 +92,7 @@ def slot_left() -> Iterator[None]:
 
 
 def quiet_logs() -> None:
-    """Silence distributed: a program tells what happened in one sentence, its logs in pages."""
+    """Silence distributed's logs: a program reports an error in one sentence."""
     for name in ("distributed", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -166,7 +166,7 @@ def held_interrupts() -> Iterator[None]:
     """Let Ctrl-C wait until the body is done; threads and processes begun in it never see it.
 
     A terminal sends it to all processes, and one that is still importing would end with a
-    traceback. Windows has no such mask: there it works as ever.
+    traceback. Windows has no such mask: there nothing changes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -18,14 +18,16 @@ from daskls.run.probe import current_sight, guarded
 
 __all__ = ["compute", "compute_blocks", "compute_each", "local_scheduler", "run_each", "stream"]
 
-# How often a task runs again that failed otherwise than by an error of daskls.
+# How often a task runs again after an error that is not daskls's own. Lost workers and workers that
+# do not see the store are not counted: Dask, or the next try, moves those tasks. Two more tries
+# bridge a disk or a network that fails for a moment; an error that persists is the task's own.
 RETRIES = 2
 # Seconds of one wait for a result; in between the cluster is looked at.
 WAIT_S = 0.1
 
 
 def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
-    """Return the values of Dask collections, in order; what is none is returned as it is.
+    """Return the values of Dask collections, in order; other objects are returned as they are.
 
     Raises
     ------
@@ -210,7 +212,7 @@ class _Work:
             raise error.with_traceback(traceback)
 
     def _is_blindness(self, index: int, error: BaseException) -> bool:
-        """Whether a worker failed for want of the store or the data, while others have them."""
+        """Whether a task failed because its worker, unlike others, does not see the files."""
         if self._sight is None or not isinstance(error, (StoreError, OSError)):
             return False
         self._sight.exclude_blind()

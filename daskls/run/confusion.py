@@ -60,7 +60,7 @@ def count_confusion(
 
     Raises
     ------
-    DataError : no labels, no rows, or labels of which the model knows none
+    DataError : no labels, no rows, or no label that is a class of the model
     """
     if dataset.y is None or not dataset.n_rows:
         what = "rows" if dataset.y is not None else "labels"

@@ -1,6 +1,6 @@
 """Contracts between estimators, methods and stages; the state that a fit begins with.
 
-Stages know no method: they call what `Contract` names, whatever class it is.
+Stages know no method: they call the members of `Contract`.
 """
 
 from collections.abc import Callable
@@ -40,22 +40,22 @@ class Contract(Protocol):
         """Return the parameters as JSON values."""
 
     def for_rows(self, n_rows: int) -> "Contract":
-        """Return the method as it can be used on so few rows."""
+        """Return the method with parameters capped to the number of rows."""
 
     def are_votes(self, spec: SolverSpec) -> bool:
         """Whether scores of more classes than two are votes of pairs of them."""
 
     def check(self, extent: Extent, resources: Resources) -> None:
-        """Refuse what would not fit."""
+        """Refuse tasks that would not fit in memory."""
 
     def cut(self, begun: "Beginning") -> Partition:
-        """Return what rows are regrouped by."""
+        """Return the partition by which rows are regrouped."""
 
     def fit(self, begun: "Beginning", clock: StageClock, client: Any) -> None:
-        """Do what the store does not hold yet; end with the index of the model."""
+        """Train the parts that the store does not hold yet; write the index of the model last."""
 
     def clean_up(self, root: Root) -> None:
-        """Remove what a finished model has no use for."""
+        """Remove files that a finished model does not need."""
 
     def check_complete(self, root: Root) -> None:
         """Refuse a finished model that lacks a part."""
@@ -80,7 +80,7 @@ class FitRequest:
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
-    minds_units : bool. Whether features of very different spreads are to be told.
+    minds_units : bool. Whether to warn of features with very different spreads.
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
         cross-validated.
     table : dict, or None. How columns of a table became features, as JSON values.
@@ -109,7 +109,7 @@ class FitRequest:
 class Beginning:
     """Findings and decisions of stage 1.
 
-    Once ``scale`` is known, sample and sizes are of rows as they pass it.
+    Once ``scale`` is known, sample and sizes are of scaled rows.
     """
 
     request: FitRequest

@@ -33,7 +33,9 @@ __all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows",
 
 # Leaves are gathered until a task holds about this much.
 BUNDLE_NBYTES = 32 << 20
-# Rows are gathered in so many tasks, whatever slots there are: workers may join.
+# Rows are gathered in at least so many tasks, regardless of the slots, as workers may join: enough
+# that some dozens of slots end together. Large data is cut into more, by `BUNDLE_NBYTES`. A leaf's
+# rows are the same in any grouping.
 N_GATHERS = 64
 
 
@@ -123,7 +125,7 @@ def has_rows(begun: Beginning) -> bool:
 
 
 def rows_handle(begun: Beginning) -> RowsHandle:
-    """Return what tasks open the gathered rows by."""
+    """Return the handle by which tasks open the gathered rows."""
     cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
     return RowsHandle(str(begun.root.path), begun.fingerprint, cache)
 

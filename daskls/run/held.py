@@ -29,7 +29,7 @@ _at_rest = BASELINE_NBYTES
 
 @dataclass(frozen=True)
 class HeldMemory:
-    """A worker's answer: its process, what that holds, what its machine has left, what it loaded.
+    """A worker's report: its process, the memory that it holds, free memory, the modules it loaded.
 
     Workers that are threads of one process share it, and what it holds.
     """
@@ -41,7 +41,7 @@ class HeldMemory:
 
 
 def report_held(dask_worker: Any = None) -> HeldMemory:
-    """Return what this process of a worker holds, once it has let go of what it can.
+    """Return the memory that a worker's process holds, after it released what it can.
 
     What its tasks hold at this moment they give back: with some running, it is what the process
     held when none was, as far as is known.
@@ -58,7 +58,7 @@ def report_held(dask_worker: Any = None) -> HeldMemory:
 
 
 def give_back() -> None:
-    """Let go of what this process keeps for tasks that may not come; give free pages back."""
+    """Drop this process's caches, and return free pages to the system."""
     drop_caches()
     _trim()
     if _own_nbytes() > BASELINE_NBYTES + SPARED_NBYTES:
@@ -80,7 +80,7 @@ def _trim() -> None:
 
 
 def available_nbytes() -> int:
-    """Return what this machine, or its container, has left."""
+    """Return the free memory of this machine, or of its container."""
     return int(min(psutil.virtual_memory().available, _machine_nbytes()))
 
 

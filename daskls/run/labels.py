@@ -28,7 +28,7 @@ OTHER_KINDS = {
 
 
 def check_label_kind(dtype: np.dtype[Any]) -> None:
-    """Refuse arrays of what is no label.
+    """Refuse arrays whose dtype cannot hold labels.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def check_label_kind(dtype: np.dtype[Any]) -> None:
 
 
 def first_bad_label(y: Labels) -> BadLabel | None:
-    """Return the first row whose label is none; NaN and infinity among numbers are none.
+    """Return the first row without a valid label; NaN and infinity are not valid.
 
     Objects must be text: what else they may be has no order and no place in a model.
     """

@@ -1,4 +1,4 @@
-"""Whether a cluster still works on what was asked of it, and what to say when it does not."""
+"""Whether a cluster still makes progress, and the error that is raised when it does not."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ def patience_s() -> float:
 
 
 def cluster_error(what: str) -> ClusterError:
-    """Return the error that says what ended the work from outside, and what to do."""
+    """Return the error for work that the cluster ended, with the remedy."""
     return ClusterError(f"{what.rstrip('. ')}. {CALL_AGAIN}")
 
 
@@ -54,7 +54,7 @@ def is_loss(error: BaseException) -> bool:
 
 @contextmanager
 def losses_told(client: Any) -> Iterator[None]:
-    """Turn what a client raises that lost its scheduler into the error that says so.
+    """Turn the errors of a client that lost its scheduler into a `ClusterError`.
 
     Raises
     ------
@@ -89,11 +89,11 @@ class Patience:
         self._own = _own_key()
 
     def note(self) -> None:
-        """Take down that a result has come."""
+        """Record that a result has come."""
         self._moved = self._looked = time.monotonic()
 
     def check(self) -> None:
-        """Look at the cluster, now and then.
+        """Look at the cluster, at intervals.
 
         Raises
         ------
@@ -145,7 +145,7 @@ def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> Any:
 
 
 def tell_workers(client: Any, what: Callable[[], Any], workers: list[str] | None = None) -> None:
-    """Call a function in workers, in all if none are named; whoever does not answer is left out."""
+    """Call a function in the named workers, or in all; those that do not answer are left out."""
     with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
         client.run(what, workers=workers, on_error="ignore", callback_timeout=TOLD_S)
 
@@ -165,7 +165,7 @@ def _describe(workers: dict[str, Any], running: list[str], heard: list[str]) -> 
         return (
             f"{len(paused)} of {len(workers)} worker(s) are paused, as their memory is nearly full "
             f"({', '.join(_held(w, workers[w]) for w in paused[:3])}); client.restart() gives it "
-            "back, more memory a worker keeps it from filling"
+            "back, more memory for each worker prevents it"
         )
     silent = [w for w in running if w not in heard]
     if silent:

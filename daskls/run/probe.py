@@ -1,4 +1,4 @@
-"""Whether workers see the store and the data of a fit; one that does not takes no part in it."""
+"""Whether workers see the store and the data of a fit; blind workers are excluded from the fit."""
 
 import os
 import socket
@@ -55,7 +55,7 @@ class Sight:
         return [w for w in find_running(self.client) if w not in self.blind]
 
     def look(self) -> list[str]:
-        """Return what is new: workers, with their hosts, that do not see all; note them.
+        """Return, and note, newly found workers that do not see all, with their hosts.
 
         Raises
         ------
@@ -174,7 +174,7 @@ def _path_of(source: Any) -> str | None:
 
 
 def guarded(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the task, which on a cluster begins with a look at what its fit shares."""
+    """Return the task, which on a cluster first checks that its worker sees the fit's files."""
     sight = _sight.get()
     return task if sight is None else Guarded(task, sight.marks)
 
@@ -182,7 +182,7 @@ def guarded(task: Callable[..., Any]) -> Callable[..., Any]:
 class Guarded:
     """A task that does not begin on a worker which joined the fit and sees another disk.
 
-    There it would find no store, or begin one of its own, which nobody ever reads.
+    There it would find no store, or begin a new one that is never read.
     """
 
     def __init__(self, task: Callable[..., Any], marks: Marks) -> None:

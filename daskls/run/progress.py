@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SPARED", "STAGE_LABELS", "OnCut", "Progress", "StageClock", "watch"]
 
+# Often enough for a bar that moves, seldom enough for a shared file system.
 PROGRESS_INTERVAL_S = 0.25
 # How many times the processor time of a look passes before the next.
 SPARED = 200
@@ -59,7 +60,7 @@ class StageClock:
         self._on_cut = on_cut
 
     def tell_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
-        """Tell who listens how rows are cut: for a picture of it."""
+        """Pass the partition to the listener, which draws it."""
         if self._on_cut is not None:
             self._on_cut(partition, X, names)
 

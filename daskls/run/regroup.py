@@ -28,7 +28,7 @@ __all__ = ["assign_block", "load_partition", "regroup_rows"]
 
 
 def load_partition(root: str, fingerprint: str) -> Partition:
-    """Return what a store's rows are regrouped by; read once a process.
+    """Return the partition by which a store's rows are regrouped; read once a process.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def assign_block(
         return done
     X, targets, given = take_kept(X, y, weights, target)
     start = int(first_kept[block])
-    # The data is what was given, whatever a model makes of it.
+    # The identity of the data is that of the given rows, before a model scales them.
     checksum = block_checksum(X, targets, given, start)
     X = X if scale is None else scaled(X, scale)
     weighed = target.weigh(targets, given, class_weight)

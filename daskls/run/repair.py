@@ -1,4 +1,4 @@
-"""Damage in a store that a fit goes on with: looked for at its beginning, removed wherever met."""
+"""Damage in the store of a resumed fit: searched for at its beginning, removed where found."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from daskls.store.repair import check_part, drop_parts, list_parts, part_of
 
 __all__ = ["dropping_damage", "repair"]
 
-# What one task reads.
+# What one task reads: so much that its own overhead is small beside it.
 TASK_NBYTES = 64 << 20
 
 log = logging.getLogger("daskls")
@@ -32,7 +32,7 @@ def repair(root: Root, check_complete: Callable[[Root], None], client: Any = Non
 
     Parameters
     ----------
-    root : Root. Of a store that this fit goes on with, finished or not.
+    root : Root. Of the store that this fit resumes, finished or not.
     check_complete : raises StoreError where a finished model lacks a part
     client : distributed client, or None for the current scheduler
     """
@@ -65,7 +65,7 @@ def _damaged_keys(root: Path, files: list[str]) -> set[str]:
 
 @contextmanager
 def dropping_damage(store: Path) -> Iterator[None]:
-    """Remove the part that a fit finds damaged; the error goes on, and the next fit makes it again.
+    """Remove the part that a fit finds damaged; the error propagates, the next fit makes it again.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Resources of a fit: slots, and memory a task, as the scheduler's workers say."""
+"""Resources of a fit: slots, and memory of a task, as reported by the workers."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ from daskls.run.workers import ask_workers, wait_for_worker
 
 __all__ = ["check_limit", "find_resources", "find_slots", "free_nbytes"]
 
-# Distributed pauses a worker at 80 % of its limit.
+# Distributed pauses a worker at 80 % of its limit: beyond that no task would start.
 USABLE = 0.8
 # Without a limit, leave the machine this share for everything else.
 LOCAL_SHARE = 0.6
@@ -46,7 +46,7 @@ class Process:
 def find_resources(client: Any = None) -> Resources:
     """Return how many tasks run at once and what each may use; the fullest worker decides.
 
-    On a cluster the workers are asked what they hold, after they have let go of what they can.
+    On a cluster the workers report the memory that they hold after releasing their caches.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def check_limit(limit: int | None, whose: str) -> None:
 
 
 def free_nbytes() -> int:
-    """Return what this process may plan with: a share of what is free, in a container too."""
+    """Return the memory that this process may plan with: a share of the free memory."""
     return int(available_nbytes() * LOCAL_SHARE)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a fit or a prediction as aligned blocks, whatever they came as.
+"""The rows of a fit or a prediction as aligned blocks, from any supported container.
 
 NumPy arrays are written to disk first and Zarr arrays are read by the tasks themselves, so a task
 receives a path and a range of rows. A Dask array's blocks are computed as it says. No features are
@@ -243,7 +243,7 @@ def find_labels(X: Any, y: Any) -> tuple[Any, Labels | None]:
 def open_rows(
     X: Any, y: Any, sample_weight: Any, scratch: Path, kind: TargetKind = "classes"
 ) -> Iterator[BlockRows]:
-    """Align X, y and weights in blocks; what was in memory is on disk while the context lasts.
+    """Align X, y and weights in blocks; arrays in memory are on disk while the context lasts.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Sample:
 
 
 def sample_numbers(n_rows: int, n_sample: int, seed: int) -> RowNumbers:
-    """Return sorted global row numbers: the same whatever the blocks, in every task."""
+    """Return sorted global row numbers: the same in every task, regardless of the blocks."""
     if n_sample >= n_rows:
         return np.arange(n_rows)
     rng = SAMPLE.generator(seed, n_rows=n_rows)

@@ -1,7 +1,7 @@
 """Telling a cluster's scheduler what its workers have trained: counts of leaves, no rows.
 
-A worker sends at most one message a second, whatever it has trained in it, to one topic, of which a
-scheduler keeps a bounded number of messages.
+A worker sends at most one message a second to one topic, of which a scheduler keeps a bounded
+number of messages.
 """
 
 import threading
@@ -27,7 +27,7 @@ LeafCounts = list[list[float]]
 
 
 def count_leaves(table: Table) -> LeafCounts:
-    """Return what a table of cells says, a list a name in `COUNTED`, with a number a leaf."""
+    """Return the sums of each column in `COUNTED` over the cells of each leaf: a list a name."""
     leaves, own = np.unique(table["leaf"], return_inverse=True)
     rows, errors = table["n_rows"].astype(np.float64), table["validation_error"]
     weights = (

@@ -36,7 +36,7 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
 
 
 def check_unmasked(values: Any, name: str) -> None:
-    """Refuse masked arrays: their masks would be lost, and what is below them taken for data.
+    """Refuse masked arrays: their masks would be lost, and masked values taken for data.
 
     Raises
     ------

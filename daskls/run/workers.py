@@ -1,4 +1,4 @@
-"""Asking the workers of a cluster, beside their tasks; one that is lost meanwhile is no error."""
+"""Asking the workers of a cluster, beside their tasks; workers lost meanwhile are no error."""
 
 import asyncio
 import time

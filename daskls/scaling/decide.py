@@ -42,7 +42,7 @@ class Candidate:
     evaluated: HeldOutErrors | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what people may want to know of it."""
+        """Return a summary of the candidate for `daskls info`."""
         trial, chosen, evaluated = self.chosen.trial, self.chosen, self.evaluated
         told: dict[str, Any] = {
             "kernel": trial.kernel,
@@ -99,7 +99,7 @@ def choose_kernel(
     """Return a scale with the kernel of the least squared error, of those that are near.
 
     On held-out rows: by leave-one-out, of eight cells, the worse kernel wins on one seed of five of
-    ijcnn1. Where rows are groups by chance none are held out, and leave-one-out decides.
+    ijcnn1. Where cells are random chunks, no rows are held out, and leave-one-out decides.
     """
     found = [own]
     for kernel in kernels:
@@ -118,9 +118,9 @@ def choose_kernel(
 
 
 def settle(steps: Steps, taken: Candidate, grid: TrialGrid, cell_size: int) -> Candidate:
-    """Return a scale with width and ridge chosen once more, on cells of the size that is used.
+    """Return a scale with width and ridge selected again, on cells of the final size.
 
-    From what smaller cells have chosen.
+    The search begins at the choice of the smaller cells.
     """
     if cell_size <= LOOK_ROWS:
         return taken

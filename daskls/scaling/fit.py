@@ -1,4 +1,4 @@
-"""Before space is cut: decide what all cells share, or read what the store's fit decided."""
+"""Before space is cut: select the scale and parameters that all cells share, or read them."""
 
 import math
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ N_STEPS = 40
 
 
 def resolve(begun: Beginning, clock: StageClock, client: Any = None) -> Beginning:
-    """Return the beginning of a fit as it goes on: rows behind their door, nothing left open.
+    """Return the beginning with scaled rows and with all shared parameters selected.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _check_range(X: Reals, scale: FeatureScale) -> None:
 
 
 def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
-    """Return the beginning with sample, sizes and parameters as the stages behind the door see it.
+    """Return the beginning with sample, sizes and parameters in the selected scale of features.
 
     Raises
     ------

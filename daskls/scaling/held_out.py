@@ -64,7 +64,7 @@ def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob)
     if not len(training.X) or not len(held.X):
         return np.empty((4, 0))
     with one_blas_thread():
-        # Clusters are the same whatever the scale: comparisons are of pairs.
+        # Clusters are the same in every scale: comparisons are of pairs.
         size = min(max(len(held.X) // REGION_CLUSTERS, LEAST_CLUSTER_ROWS), CLUSTER_ROWS)
         tree, _ = cut_rows(held.X, size)
         clusters = route_rows(tree, held.X)
@@ -100,7 +100,7 @@ def _errors(values: Float64, codes: Codes, n_classes: int) -> tuple[Float64, Flo
 
 
 def evaluate_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[HeldOutErrors]:
-    """Return how each scale, with its own trial, does on the held-out rows of all regions."""
+    """Return the errors of each scale, with its own trial, on the held-out rows of all regions."""
     found = []
     for factors, trial in scales:
         calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
@@ -125,7 +125,7 @@ def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
 def compare(old: HeldOutErrors, new: HeldOutErrors) -> float:
     """Return the paired difference of squared errors over its standard error, by clusters.
 
-    Positive speaks for the new scale. 0 where there are too few clusters to tell.
+    Positive values favor the new scale. 0 where there are too few clusters to tell.
     """
     gain = old.weights * (old.squared - new.squared)
     sums = np.bincount(old.cluster, weights=gain)

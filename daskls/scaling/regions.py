@@ -73,14 +73,14 @@ class RegionJob:
     Attributes
     ----------
     root : str. The store.
-    base : FeatureScale. Rows of regions are kept as they pass it.
+    base : FeatureScale. Rows of regions are kept in this scale.
     tree : Tree. Of such rows.
     leaves : int64 array, shape (r,). The leaves of the tree that are regions.
     max_rows : int. Of a region.
     run_rows : int. Consecutive rows that are held out together.
     n_classes, seed : int
-    n_groups : int. 0 of parts of space; else ``leaves`` are of this many groups that rows are dealt
-        to at random, as chunks are.
+    n_groups : int. 0 of parts of space; else ``leaves`` are some of this many groups, to which rows
+        are assigned at random, as to chunks.
     """
 
     root: str
@@ -236,7 +236,7 @@ def _fewest(n_rows: int, max_rows: int) -> Int64:
 def collect_regions(
     begun: Beginning, job: RegionJob, clock: StageClock, client: Any = None
 ) -> None:
-    """Read X once more and keep the rows of all regions, as far as the store does not yet.
+    """Read X once more and store the rows of all regions, unless they are stored already.
 
     Parameters
     ----------

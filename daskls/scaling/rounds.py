@@ -1,4 +1,4 @@
-"""A scale learned in rounds: a feature counts as much as the decision functions move along it.
+"""A scale learned in rounds: each feature is weighted by the derivatives of the decision functions.
 
 Source: Radhakrishnan, Beaglehole, Pandit, Belkin, Mechanism for feature learning in neural networks
 and backpropagation-free machine learning models, Science 2024: the average gradient outer product.

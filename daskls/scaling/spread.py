@@ -1,4 +1,4 @@
-"""The spread of features, whatever their units: what rows that nobody scaled are divided by."""
+"""The spread of features, by which unscaled rows are divided to remove their units."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Steps of a decision, each kept in the store when it is done: a fit that was killed goes on."""
+"""Steps of a decision, each stored when it is done, so that a killed fit resumes after it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -42,7 +42,7 @@ class Trial:
     offset: bool = False
 
     def resolve(self, spec: SolverSpec) -> SolverSpec:
-        """Return a spec with what the trial has found in the place of what was open."""
+        """Return a spec whose open parameters are set to those of the trial."""
         # A given C is used as it is: it need not come back from its ridge to the last digit.
         given = [cost for cost in spec.C or () if 1 / (2 * cost) == self.ridge]
         cost = (given[0] if given else 1 / (2 * self.ridge),)

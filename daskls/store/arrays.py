@@ -1,4 +1,4 @@
-"""Input arrays on disk, as handles that travel to tasks."""
+"""Input arrays on disk, as handles that are passed to tasks."""
 
 import os
 import threading
@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ArrayHandle:
-    """A Zarr array on disk: its path, and what planning needs to know of it.
+    """A Zarr array on disk: its path, and its sizes for planning.
 
     ``chunk_rows`` are the rows of a file, ``unit_rows`` those of it that are read together.
     """
@@ -174,7 +174,7 @@ def save_array(path: Path, values: AnyArray, chunk_rows: int) -> ArrayHandle:
             shape=values.shape,
             dtype=values.dtype,
             chunks=(max(min(chunk_rows, len(values)), 1), *values.shape[1:]),
-            # Not packed, whatever the dtype: it goes when the fit ends.
+            # Not compressed, for any dtype: it is removed when the fit ends.
             compressors=own_codecs(np.dtype("f8")),
             zarr_format=3,
             **OWN_ARRAY,

@@ -1,9 +1,9 @@
-"""Artifacts inside a store, on whatever back end: opened here, and marked here.
+"""Artifacts inside a store, on any back end: how they are opened and marked.
 
 The data of an attempt has a name of its own, by a number that is drawn; the marker, which is put
 last and once, holds the number, the lengths and the sums. So a reader sees one writer's data or
-another's, never a mixture, and what a killed writer left is nobody's. A marker that does not verify
-counts as absent: the next one takes its place.
+another's, never a mixture, and files of a killed writer are never read. A marker that does not
+verify counts as absent: the next one takes its place.
 """
 
 import os

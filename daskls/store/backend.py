@@ -1,7 +1,7 @@
-"""The contract of what a store lies in: a folder today; another back end is one more file.
+"""The contract of a store's back end: a folder today; another back end is one more file.
 
-A *key* is a path inside the store, its names joined by slashes. Whatever is put is there whole or
-not at all, under any crash. A part of several files is written as an *attempt*: its files have a
+A *key* is a path inside the store, its names joined by slashes. After a crash, every artifact is
+whole or absent. A part of several files is written as an *attempt*: its files have a
 place of their own until its marker, the last one, names them. A marker is put once: of several
 writers of one part the first one's stays, and the others' attempts go.
 """
@@ -24,7 +24,7 @@ class Writer(Protocol):
     """Takes the bytes of one artifact, piece after piece."""
 
     def write(self, piece: Any, /) -> object:
-        """Go on with bytes, or with a buffer."""
+        """Append bytes, or a buffer."""
 
 
 class Reader(ABC):
@@ -86,7 +86,7 @@ class Backend(ABC):
 
     @abstractmethod
     def make(self, key: str = "") -> None:
-        """Make what artifacts are to lie in: the store, or a part of it; both may be there."""
+        """Make the store, or a part of it, in which artifacts are put; either may exist."""
 
     @abstractmethod
     def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
@@ -105,7 +105,7 @@ class Backend(ABC):
 
     @abstractmethod
     def stream(self, key: str) -> AbstractContextManager[Writer]:
-        """Yield what takes an artifact piece by piece; put when the body ends well.
+        """Yield a writer of an artifact, which is put when the body ends without error.
 
         What it lies in was made: a task that comes late must not make half of a part anew that was
         dropped.
@@ -123,7 +123,7 @@ class Backend(ABC):
 
     @abstractmethod
     def exists(self, key: str) -> bool:
-        """Whether something has this key; what may not be looked at counts as there."""
+        """Whether something has this key; without permission to look, it counts as there."""
 
     @abstractmethod
     def names(self, key: str = "") -> list[str]:
@@ -156,7 +156,7 @@ class Backend(ABC):
 
     @abstractmethod
     def stamp(self, key: str) -> Hashable:
-        """Return what changes when an artifact is put anew."""
+        """Return a stamp that changes when an artifact is put anew."""
 
     @abstractmethod
     def reading(self, key: str) -> AbstractContextManager[Reader]:

@@ -32,6 +32,6 @@ def on_drop(drop: Callable[[], object]) -> None:
 
 
 def drop_caches() -> None:
-    """Let go of models, partitions and rows that are kept; whoever uses one goes on with it."""
+    """Drop cached models, partitions and rows; objects still in use stay valid."""
     for drop in _droppers:
         drop()

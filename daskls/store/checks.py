@@ -60,7 +60,7 @@ def check_root(group: Group) -> None:
 
 def _expect(is_so: bool, what: str) -> None:
     if not is_so:
-        raise ValueError(f"{what} is not what it must be")
+        raise ValueError(f"{what} is not as expected")
 
 
 def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def check_counts(where: str, name: str, counts: Int64, total: int | None = None)
     """
     # Summed as Python's integers: a sum that overflows may be any number.
     if len(counts) and int(counts.min()) < 0:
-        raise damaged(where, f"{name} holds {int(counts.min())}, which counts nothing")
+        raise damaged(where, f"{name} holds {int(counts.min())}, which is not a count")
     found = sum(counts.tolist())
     if total is not None and found != total:
         raise damaged(where, f"{name} adds up to {found}, and {total} is expected")

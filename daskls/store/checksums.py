@@ -40,6 +40,6 @@ def sum_as_bytes(value: int) -> bytes:
 
 
 def json_checksum(key: str, values: Any) -> int:
-    """Return the sum of JSON values at a key: whatever the order of keys and the white space."""
+    """Return the sum of JSON values at a key, regardless of the order of keys and white space."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return checksum(text.encode(), checksum(key.encode() + b"\n"))

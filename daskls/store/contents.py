@@ -165,30 +165,30 @@ ABOUT = """# What a store holds
 
 Made from `daskls/store/contents.py` by `make docs-stores`; a test fits every method and compares.
 
-A store is a folder, or whatever a back end of `store/backend.py` keeps by keys. Its root is
-`zarr.json`, a Zarr group. A **group** (`partition`, `index`, `bundles/<first>-<last>` ...) is a
-Zarr group whose description holds the sum of every chunk, and its own; it is written last and is
-the marker of the group. A **pack** (`sampling/`, `joint/`, markers of the exchange) is one file of
-named arrays, each with its sum, and is its own marker. Data that a marker names by an attempt are
-in a file of that attempt's own, so that two writers never mix. Whatever does not verify counts as
-absent.
+A store is a folder, or the artifacts that another back end of `store/backend.py` keeps by keys. Its
+root is `zarr.json`, a Zarr group. A **group** (`partition`, `index`, `bundles/<first>-<last>` ...)
+is a Zarr group whose description holds the sum of every chunk, and its own; it is written last and
+is the marker of the group. A **pack** (`sampling/`, `joint/`, markers of the exchange) is one file
+of named arrays, each with its sum, and is its own marker. Data that a marker names by an attempt
+are in a file of that attempt's own, so that two writers never mix. An artifact that does not verify
+counts as absent.
 
 The kernel has one home: its name, degree and coef0 are in the root's `meta.spec`, and gamma is an
 array of each bundle, one value a cell. Where neighbors are searched for queries, the attribute
 `gamma` of `index` is that of the metric, and of the models trained at the query. The attribute
 `report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
-people, and no answer reads it. Bundles of before lack `gamma` and `n_kept`: theirs are read from
-the report.
+people, and predictions do not read it. Bundles of earlier versions lack `gamma` and `n_kept`, which
+are then read from the report.
 """
 
 
 def find_held(key: str, name: str) -> list[StoredItem]:
-    """Return what the table says of an array at a key; more than one where methods share it."""
+    """Return the items of the table for an array at a key; several where methods share the key."""
     return [h for h in CONTENTS if fnmatchcase(key, h.key) and fnmatchcase(name, h.name)]
 
 
 def stores_page() -> str:
-    """Return the page that `docs/stores.md` is."""
+    """Return the text of `docs/stores.md`."""
     return ABOUT + "".join(
         _section(key, held) for key, held in groupby(CONTENTS, lambda held: held.key)
     )

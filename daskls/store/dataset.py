@@ -1,8 +1,8 @@
 """A data set on disk: a Zarr group with arrays `X (n, d)` and `y (n,)`, written chunk by chunk.
 
 The group's attributes say what it is. While rows are being written its kind is
-`dataset-unfinished`; the last act of a writer is to replace the attributes. So whatever stops a
-writer, what it leaves never opens as a data set, and is known as one that may be overwritten.
+`dataset-unfinished`; the last act of a writer is to replace the attributes. So the files of a
+writer that was stopped never open as a data set, and may be overwritten.
 """
 
 import json
@@ -383,7 +383,7 @@ def _clear_path(path: str, overwrite: bool) -> None:
 
 
 def _kind_on_disk(path: Path) -> str | None:
-    """The `kind` that a folder's own metadata claims, whatever the state of its arrays."""
+    """The `kind` that a folder's own metadata claims, regardless of the state of its arrays."""
     try:
         attributes = json.loads((path / "zarr.json").read_text())["attributes"]
         return str(attributes["kind"]) if "daskls_format" in attributes else None

@@ -7,7 +7,7 @@ one of the block's values. Stage 3 reads a bundle's run from every file by posit
 its sum. A task that is killed or runs twice does no harm: see `store/artifacts.py`. The manifest
 holds the offsets and sums of all blocks, leaf by leaf, each leaf's sealed, and the attempts.
 
-Within a leaf the rows stand in the order of their global row numbers, whatever the blocks were.
+Within a leaf the rows are in the order of their global row numbers, regardless of the blocks.
 """
 
 from collections.abc import Iterable
@@ -91,7 +91,7 @@ class Exchange:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def create(self) -> None:
-        """Make what the blocks lie in."""
+        """Make the folder of the blocks."""
         self._store.make(self._folder)
 
     def delete(self) -> None:
@@ -147,7 +147,7 @@ class Exchange:
         rows : Rows, in the order of their numbers
         partitions : iterable of int array, shape (m,). Each row's leaf in each partition; taken
             one at a time, so that memory does not grow with their number.
-        identity : int in [0, 2^64). The checksum of the values, whatever their order.
+        identity : int in [0, 2^64). The checksum of the values, regardless of their order.
         """
         counts = np.zeros(self.n_leaves, np.int64)
         sums = np.zeros(self.n_leaves, np.uint32)

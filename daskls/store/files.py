@@ -78,7 +78,7 @@ GO_ON = "call fit again on the same store: what is finished is kept, and only th
 
 @contextmanager
 def disk_errors(path: str | Path, then: str = GO_ON) -> Iterator[None]:
-    """Turn what the system says against writing into a `StoreError` with its remedy.
+    """Turn errors of the operating system on writing into a `StoreError` with its remedy.
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ MAX_CHUNK_NBYTES = 4 << 20
 SEPARATOR, OLD_SEPARATOR = ".", "/"
 # Arrays that are packed into one are kept while their group is open.
 MAX_PACKED_NBYTES = 64 << 10
+# The widest dtype below: each packed array begins where any of them is aligned, so that a reader
+# may view it in place.
 ALIGNMENT = 8
 PACKED_DTYPES = frozenset(
     np.dtype(name).str for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")

@@ -1,4 +1,4 @@
-"""Damage: what is read is not what was written. One error, which names the file."""
+"""Damage: bytes that differ from those that were written. One error, which names the file."""
 
 import os
 from collections.abc import Iterator

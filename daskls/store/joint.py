@@ -108,7 +108,7 @@ def read_states(root: Location, phase: str, number: int, cells: tuple[int, int])
 
 
 def drop_states(root: Location, phase: str, number: int) -> None:
-    """Remove the states of a round from which nothing goes on; its statistics stay."""
+    """Remove the states of a round from which no solve continues; its statistics stay."""
     open_store(root).drop(f"joint/{phase}-{number:03d}/*.states")
 
 

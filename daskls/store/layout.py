@@ -176,7 +176,7 @@ class Root:
         """
         # A fit that was suspended, and whose store another took over, finds out before its marker.
         check_owner(self.path)
-        # A store that was begun in an earlier format goes on in this one.
+        # A store that was begun in an earlier format is continued in this one.
         own = {**self.group.attrs, "daskls_format": MODEL_FORMAT, **attributes}
         write_description(self.store, "", own)
         self.group = open_group(self.store, "")

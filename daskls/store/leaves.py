@@ -37,7 +37,9 @@ ROWS_KIND = "rows"
 INDEX = "leaves"
 # A leaf is read whole, so its rows need few chunks.
 LEAF_CHUNK_ROWS = 1 << 14
-# Rows that a process keeps at hand between tasks and blocks.
+# Rows that a process caches between tasks and blocks: three bundles of gathered rows at their most,
+# since queries near the border of a leaf read its neighbors again and again. A task with less than
+# four times as much memory caches a quarter of its own (run/gather.py).
 CACHE_NBYTES = 96 << 20
 
 

@@ -7,7 +7,7 @@ machine's.
 
 Two contenders never both get it. The file appears with its content under a name that nobody has
 yet, by a hard link. A dead owner's file is first renamed aside, which one contender can do, and put
-back if it is not the file that was judged. Contenders of one machine do so one after the other.
+back if it is not the file that was examined. Contenders of one machine do so one after the other.
 """
 
 import json
@@ -309,7 +309,7 @@ def own_store(store: Path) -> Iterator[None]:
     Raises
     ------
     StoreError : when another fit owns it; when it was removed or taken over while the body ran,
-        whatever error that led to
+        in place of any error that followed
     """
     lock = StoreLock(store)
     try:

@@ -62,7 +62,7 @@ def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, i
     A bundle appears when all of it is written: it is its own marker.
     """
     names = open_store(root).names(kind)
-    # Whatever else people and their file managers put there is passed over.
+    # Other files, such as those of file managers, are skipped.
     found = [match for match in map(NAME.fullmatch, names) if match]
     return sorted((int(match[1]), int(match[2])) for match in found)
 
@@ -281,7 +281,7 @@ class BundleModels:
             )
         # A bundle of before has them in its report alone.
         report, gamma = self._table, self._table["gamma"]
-        # A constant model keeps one class, whatever its cell held.
+        # A constant model keeps one class, even if its cell held several.
         n_kept = np.where(report["n_support"] > 0, report["n_classes"], 1)
         return n_kept, np.where(np.isnan(gamma), 1.0, gamma)
 

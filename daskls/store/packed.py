@@ -1,6 +1,6 @@
 """The size of a packed chunk, found before it is unpacked.
 
-A chunk of some hundred kilobytes may unpack to gigabytes, whatever its array says of it.
+A chunk of some hundred kilobytes may unpack to gigabytes, in spite of its array's metadata.
 """
 
 import bz2

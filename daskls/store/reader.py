@@ -139,7 +139,7 @@ class ModelReader:
     ----------
     path : Path. Its folder.
     meta : dict. What the estimator wrote about itself.
-    index : Group. What answers need to find their cells.
+    index : Group. The arrays by which predictions find their cells.
     resolved : Resolved. The scale of features, and what all cells were trained with.
     """
 
@@ -190,12 +190,12 @@ class ModelReader:
 
     @property
     def width(self) -> int:
-        """The number of features behind the door: those that cells and partition know."""
+        """The number of scaled features: those that cells and partition use."""
         scale = self.resolved.scale
         return int(self.meta["n_features"]) if scale is None else len(scale.columns)
 
     def enter(self, X: Reals) -> Reals:
-        """Return rows as the model sees them: scaled, where it has a scale of features."""
+        """Return rows as the model uses them: scaled, where it has a scale of features."""
         scale = self.resolved.scale
         return X if scale is None else scaled(X, scale)
 

@@ -1,4 +1,4 @@
-"""Folders that go: while they are in use, or because their writing failed."""
+"""Folders that are removed while they are in use, or because their writing failed."""
 
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ LOOK_PAUSE_S = 0.05
 
 
 def is_being_removed(path: Path, error: Exception) -> bool:
-    """Return whether an error came of a file's being gone, or of its folder's going just now.
+    """Return whether an error is due to a file that is gone, or to its folder being removed.
 
     Whoever removes a folder takes a while: what is missed first may be another file than this.
     """

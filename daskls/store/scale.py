@@ -69,7 +69,7 @@ def read_resolved(root: Root) -> Resolved:
 
 
 def width_of(root: Root) -> int:
-    """Return the number of features that rows have behind the door of a fit or a model."""
+    """Return the number of features that the scaled rows of a fit or a model have."""
     found = find_resolved(root) if root.attributes["meta"].get("scaling") else None
     if found is None or found.scale is None:
         return root.n_features

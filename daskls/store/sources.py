@@ -1,4 +1,4 @@
-"""Opening Zarr data that anyone may have written: plain files inside it, of sizes that are planned.
+"""Opening Zarr data of any origin safely: plain files inside it, of sizes that are planned.
 
 What daskls itself writes, data sets and arrays of memory, says so: such an array has every chunk,
 each with its checksum, and one that is missing is damage. Of others' arrays a missing chunk is the
@@ -159,7 +159,7 @@ def read_errors(path: str) -> Iterator[None]:
 
 
 def open_array(path: str) -> "zarr.Array[Any]":
-    """Return an array for reading; what Zarr raises where there is none goes on."""
+    """Return an array for reading; Zarr's own error propagates where there is none."""
     array = zarr.open_array(store=_guarded(path), mode="r")
     store = array.store_path.store
     if isinstance(store, GuardedStore):
@@ -168,5 +168,5 @@ def open_array(path: str) -> "zarr.Array[Any]":
 
 
 def open_zarr_group(path: str) -> zarr.Group:
-    """Return a group for reading; what Zarr raises where there is none goes on."""
+    """Return a group for reading; Zarr's own error propagates where there is none."""
     return zarr.open_group(store=_guarded(path), mode="r")

@@ -49,8 +49,8 @@ def _remove(path: Path, owner: int) -> None:
 class ModelHandle:
     """A handle on a model: a path and a fingerprint.
 
-    ``keep`` ties a temporary folder to whatever holds the handle, an estimator or the graph of a
-    lazy prediction; it is dropped when the handle is sent to a worker.
+    ``keep`` ties a temporary folder to the object that holds the handle, an estimator or the graph
+    of a lazy prediction; it is dropped when the handle is sent to a worker.
     """
 
     def __init__(self, path: str, fingerprint: str, keep: TemporaryFolder | None = None) -> None:
@@ -70,7 +70,7 @@ class ModelHandle:
 
         Raises
         ------
-        StoreError : in place of whatever was missed first
+        StoreError : in place of the error of the first missing file
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""Answers of a model as a table for people: a CSV or Parquet file, in row order."""
+"""Predictions of a model as a table: a CSV or Parquet file, in row order."""
 
 import csv
 import gzip

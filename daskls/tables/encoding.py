@@ -99,7 +99,7 @@ class TableEncoding:
         return cls(**{**values, "columns": columns})
 
     def with_unknown(self, unknown: Unknown) -> Self:
-        """Return the encoding with another answer to categories that training rows had not."""
+        """Return the encoding with another treatment of categories that training rows had not."""
         return replace(self, unknown=unknown)
 
     def describe(self) -> list[str]:

@@ -49,7 +49,7 @@ def is_frame(X: Any) -> bool:
 
 
 def is_dask_frame(X: Any) -> bool:
-    """Whether X is a Dask DataFrame, which is answered lazily."""
+    """Whether X is a Dask DataFrame, which is predicted lazily."""
     return frame_kind(X) == "dask.DataFrame"
 
 

@@ -1,4 +1,4 @@
-"""The column of labels: named, or said; never guessed silently."""
+"""The column of labels: named by the user, or found by its usual name with a warning."""
 
 import warnings
 from typing import Any

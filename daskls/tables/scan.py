@@ -47,7 +47,7 @@ class ScannedTable:
 
 @dataclass
 class _MedianSample:
-    """The values of the rows whose keys are least: the same rows however they are dealt."""
+    """The values of the rows whose keys are least: the same rows for any batches."""
 
     keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
     values: Float64 = field(default_factory=lambda: np.empty(0))

@@ -1,4 +1,4 @@
-"""The face of every source of batches: names, kinds and rows that stream."""
+"""The interface of every source of batches: names, kinds and streamed rows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
