@@ -1,4 +1,4 @@
-"""`daskls info PATH`: what a model or a data set on disk is."""
+"""`daskls info PATH`: the contents of a model or a data set on disk."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ TRIED = ("n_rows", "n_support", "validation_error", "seconds")
 def info(
     path: Annotated[str, typer.Argument(callback=expand, help="A model or a data set.")],
 ) -> None:
-    """Show what a model or a data set on disk is."""
+    """Show the contents of a model or a data set on disk."""
     check_exists(path, "model or data set")
     if "://" in path or _kind(path) != "model":
         _print_dataset(path)

@@ -17,7 +17,7 @@ COVTYPE_SEED = 2017
 
 @dataclass(frozen=True)
 class RealData:
-    """A real data set in memory, as it is in its file.
+    """A real data set in memory, with the values of its file.
 
     Attributes
     ----------

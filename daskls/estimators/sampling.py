@@ -149,8 +149,8 @@ class LocalSamplingSVC(SampledClassifier):
     is no better); the best radius_scale, 1.3, gives 1.13 +- 0.04 in 48 %.
 
     The last SVM is trained by one task, which holds its sample; the rest is shared out. Where no
-    subsample has support rows because its rows are equal, the class of the largest weight answers
-    everywhere.
+    subsample has support rows because its rows are equal, the class of the largest weight is
+    predicted everywhere.
 
     References
     ----------
@@ -262,7 +262,7 @@ class NeighborSamplingSVC(SampledClassifier):
     is 1.22 times that of the SVM of all rows at 37 % of its CPU time; the search to its end reaches
     1.16 +- 0.06 at 75 %. New subsamples of a tenth of the size end at 1.3.
 
-    Where the rows of the first subsample are equal, the class of the largest weight answers
+    Where the rows of the first subsample are equal, the class of the largest weight is predicted
     everywhere.
 
     References

@@ -246,8 +246,8 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
     Notes
     -----
     Cost O(n_steps m); the gap is looked at every `CHECK_EVERY` steps. A step that float32 cannot
-    express ends the solve after one recomputation of the gradient: the gap returned then stands
-    above ``gap_limit`` and tells so.
+    express ends the solve after one recomputation of the gradient: the gap returned is then above
+    ``gap_limit``.
     """
     n_steps, gap = ascend(
         GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain

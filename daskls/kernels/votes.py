@@ -66,7 +66,7 @@ def pair_decisions(K, coef, class_ptr, out):
     K : float64 array, shape (m, s), C-contiguous. Kernel values of queries and support rows.
     coef : float32 array, shape (k - 1, s)
     class_ptr : int64 array, shape (k + 1,)
-    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; positive speaks for the
+    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; positive values are votes for the
         second class of a pair, as in scikit-learn's binary decision function.
     """
     for i in range(K.shape[0]):
@@ -81,7 +81,7 @@ class Ballot:
         self.confidence = np.zeros((n_rows, n_classes))
 
     def add(self, a: int, b: int, decisions: Float64) -> None:
-        """Count one pair's decision values, shape (n_rows,); positive speaks for class b."""
+        """Count one pair's decision values, shape (n_rows,); positive votes for class b."""
         second = decisions > 0
         self.votes[:, b] += second
         self.votes[:, a] += ~second
@@ -114,7 +114,7 @@ def spread_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> F
     Parameters
     ----------
     decisions : float64 array, shape (m, k (k - 1) / 2), of the k classes present; or None for a
-        cell of one class, which answers the same everywhere
+        cell of one class, which has no decision function
     classes : int array, shape (k,). The codes of those present, increasing.
     n_classes : int
 
@@ -141,7 +141,7 @@ def rest_scores(values: Float64 | None, classes: Codes, n_classes: int) -> Float
     Parameters
     ----------
     values : float64 array, shape (m, r), of the k classes present: r = k, or 1 of two; or None for
-        a cell of one class, which answers the same everywhere
+        a cell of one class, which has no decision function
     classes : int array, shape (k,). The codes of those present, increasing.
     n_classes : int
 

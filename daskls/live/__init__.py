@@ -1,1 +1,1 @@
-"""A fit as a person watches it: a record of its progress, and what shows it."""
+"""The live view of a fit: a record of its progress, and the displays that show it."""

@@ -1,4 +1,4 @@
-"""What a scheduler's page shows: the fits that were announced to it."""
+"""The contents of a scheduler's page: the fits that were announced to it."""
 
 import time
 from typing import Any
@@ -17,7 +17,7 @@ class Board:
     Attributes
     ----------
     fits : dict. Of the store of each running fit: its record and its client.
-    last : FitRecord, or None. What ended last: a person may look after the end.
+    last : FitRecord, or None. The fit that ended last, which stays visible.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Board:
 
     @property
     def records(self) -> list[FitRecord]:
-        """What is to be shown: the running fits, or the last one."""
+        """The fits to show: the running ones, or the last one."""
         running = [record for record, _ in self.fits.values()]
         return running or ([] if self.last is None else [self.last])
 

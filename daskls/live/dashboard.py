@@ -26,7 +26,7 @@ class Dashboard:
     fit : str. The store, by which workers name the fit.
     client : distributed client
     read : function that returns what the store holds: (first, last, counts) a bundle
-    say : called with what tells where the page is
+    say : called with a sentence that gives the page's address
     """
 
     draws, reads = True, False

@@ -1,4 +1,4 @@
-"""One fit, watched: a thread that looks into its store now and then and tells those who show it."""
+"""The live view of one fit: a thread that reads its store at intervals and updates the fronts."""
 
 import logging
 import threading
@@ -30,7 +30,8 @@ class Front(Protocol):
     Attributes
     ----------
     draws : bool. Whether it shows the picture of the cuts.
-    reads : bool. Whether it needs what the store says of cells; else workers tell it.
+    reads : bool. Whether the thread reads the cells' results from the store; else workers report
+        them.
     """
 
     draws: bool

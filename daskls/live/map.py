@@ -235,7 +235,7 @@ def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[l
 
 
 def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str], str]:
-    """Return rows in the plane where they spread most, the names of its axes, and what it is.
+    """Return rows in the plane where they spread most, the names of its axes, and its description.
 
     Returns
     -------

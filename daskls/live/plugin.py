@@ -1,4 +1,4 @@
-"""The scheduler's side of the page: a plugin that listens to what workers and clients tell.
+"""The scheduler's side of the page: a plugin that receives messages of workers and clients.
 
 Functions here run on the scheduler, on its loop, one after the other.
 """

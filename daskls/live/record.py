@@ -1,4 +1,4 @@
-"""A fit's progress so far: what every front shows, wherever the numbers come from."""
+"""The record of a fit's progress, which every display shows, from any source of numbers."""
 
 import threading
 from dataclasses import asdict, dataclass, field

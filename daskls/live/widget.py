@@ -1,4 +1,4 @@
-"""The live view in a notebook: a widget that draws what its kernel tells it."""
+"""The live view in a notebook: a widget that draws the state sent by its kernel."""
 
 import time
 from pathlib import Path

@@ -36,9 +36,9 @@ class Method(ABC):
     name : str. In stores, and in the register of methods.
     n_copies : int. How many times a fit writes the rows beside the exchange.
     chosen : tuple of str. Parameters that cells choose by cross-validation.
-    is_local : bool. Whether answers depend on the training rows near a query alone, so that a part
-        of space at full density is as good as all of it.
-    has_probabilities : bool. Whether scores are probabilities without maps that a fit is asked for.
+    is_local : bool. Whether predictions depend on the training rows near a query alone, so that a
+        part of space at full density is as good as all of it.
+    has_probabilities : bool. Whether scores are probabilities by themselves, without fitted maps.
     step : str, or None. The quantity that differs from one model to the next where several are
         tried and one is kept.
     """

@@ -20,7 +20,7 @@ _packed: "WeakKeyDictionary[LeafRows, Packed]" = WeakKeyDictionary()
 
 
 def packed(leaf: LeafRows) -> Packed:
-    """Return the blocks of a leaf with rows; the same ones each time that it is asked for."""
+    """Return the blocks of a leaf with rows; cached with the leaf."""
     found = _packed.get(leaf)
     if found is None:
         # Two threads may both do so; either result serves.

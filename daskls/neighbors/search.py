@@ -47,7 +47,7 @@ class Neighbors:
 
     Attributes
     ----------
-    distances : float64 array, shape (q, k). Squared; of the metric that was asked for.
+    distances : float64 array, shape (q, k). Squared, in the given metric.
     numbers : int64 array, shape (q, k). Global row numbers.
     positions : int64 array, shape (q, k). Where the rows stand in the store.
     n_leaves_read : int array, shape (q,). Leaves that the bound did not exclude.

@@ -139,7 +139,7 @@ def plan_bundles(
 
     Returns
     -------
-    plan : Plan. Bundles as the work asks for, each within a task's memory: it holds one leaf at
+    plan : Plan. Bundles sized by the work, each within a task's memory: it holds one leaf at
         a time, and the models of its leaves until they are written.
     """
     costs = [_cost(rows, sizes.cell_size) for rows in leaf_rows]

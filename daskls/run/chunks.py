@@ -63,7 +63,7 @@ def row_chunks(handle: ArrayHandle, nbytes: int) -> tuple[int, ...]:
 
 
 def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
-    """Refuse an array whose description asks for more memory than there is, before any is taken.
+    """Refuse an array whose metadata imply more memory than is free, before any is allocated.
 
     Raises
     ------

@@ -34,7 +34,7 @@ class Contract(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether answers depend on training rows near a query alone."""
+        """Whether predictions depend on training rows near a query alone."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""

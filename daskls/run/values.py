@@ -17,7 +17,7 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
 
     Raises
     ------
-    DataError : masked values, which a Dask array may hold without saying so
+    DataError : masked values, which the metadata of a Dask array do not show
     """
     check_unmasked(X, "X")
     if X.dtype.kind != "f":

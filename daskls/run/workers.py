@@ -43,7 +43,7 @@ def find_running(client: Any) -> dict[str, dict[str, Any]]:
 
 
 def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[str, Any]:
-    """Return what ``question(*args)`` gives in each running worker, by address.
+    """Return the result of ``question(*args)`` in each running worker, by address.
 
     Workers that are lost before they answer are left out; where all are, others are waited for.
 

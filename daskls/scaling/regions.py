@@ -94,7 +94,7 @@ class RegionJob:
     n_groups: int = 0
 
     def folder(self, kind: str) -> str:
-        """Return the key of what the store keeps of a kind: of space and of chance apart."""
+        """Return the key of a kind of parts, distinct for regions and random groups."""
         return f"regions/{kind}-by-chance" if self.n_groups else f"regions/{kind}"
 
     @property
@@ -153,7 +153,7 @@ def _drawn_leaves(leaves: Int32, n_rows: int, seed: int) -> Int64:
 
 
 def plan_groups(job: RegionJob, n_rows: int, size: int) -> RegionJob:
-    """Return regions by chance: some groups of about so many rows, drawn from all of space."""
+    """Return random groups of about so many rows, drawn from all of space, in place of regions."""
     n_groups = max(n_rows // size, 1)
     leaves = np.arange(min(n_groups, max(MAX_GROUP_ROWS // size, 1)))
     return replace(job, leaves=leaves, max_rows=size, n_groups=n_groups)

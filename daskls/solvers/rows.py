@@ -126,7 +126,7 @@ class LocalRows:
         return self.unit if self.spec.kernel == "exponential" else self.unit**2
 
     def constant(self, report: CellReport) -> LocalModel:
-        """Return the model that answers everywhere the class of the largest weight."""
+        """Return the model that predicts, everywhere, the class of the largest weight."""
         code = self.classes[np.bincount(self.present, self.weights).argmax()]
         return LocalModel(
             frame=self.frame,

@@ -1,4 +1,4 @@
-"""The parts of a model that hold the cells of a query, so that no other file is opened."""
+"""The bundles of a model that hold the cells of a query, so that no other file is opened."""
 
 from collections.abc import Iterator, Sequence
 

@@ -61,7 +61,7 @@ class Reader(ABC):
 
 
 class Attempt(Protocol):
-    """One writer's files of a part, which nobody sees before they are committed.
+    """One writer's files of a part, which are not visible before they are committed.
 
     Attributes
     ----------

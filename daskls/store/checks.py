@@ -1,7 +1,7 @@
 """Checks of what is read before compiled code trusts it: sizes, pointers, trees, codes.
 
-A checksum says that a file is what was written. These say that it is what a reader may index by,
-whoever wrote it.
+A checksum says that a file is what was written. These make sure that its values are valid to index
+by, even in files that daskls did not write.
 """
 
 from dataclasses import asdict, fields

@@ -24,7 +24,8 @@ class Owner:
     host : str. For people: two machines may have the same name.
     machine : str. Where ``pid`` means a process: see `find_machine`.
     pid : int
-    started : str. When the process began, which tells it from a later one of the same number.
+    started : str. When the process began, which distinguishes it from a later one of the same
+        number.
     since : float. When it took the store, in seconds since 1970.
     token : str. Names one fit.
     """

@@ -18,7 +18,7 @@ LOOK_PAUSE_S = 0.05
 def is_being_removed(path: Path, error: Exception) -> bool:
     """Return whether an error is due to a file that is gone, or to its folder being removed.
 
-    Whoever removes a folder takes a while: what is missed first may be another file than this.
+    Removing a folder takes a while: the first file found missing may not be this one.
     """
     folder = Folder(str(path.parent))
     for number in range(_n_looks(error)):
@@ -44,8 +44,8 @@ def _n_looks(error: BaseException | None) -> int:
 def remove_begun(path: Path) -> None:
     """Remove a folder whose writing failed, for good.
 
-    Of several files that Zarr writes at once the first failure comes back; the others go on for a
-    moment, and would bring the folder back.
+    Of several files that Zarr writes at once the first failure comes back; the others continue for
+    a moment, and would make the folder again.
     """
     folder = Folder(str(path.parent))
     for _ in range(N_REMOVALS):

@@ -42,7 +42,7 @@ FOLLOWS = {
 def list_parts(root: Location) -> list[tuple[str, int]]:
     """Return key and bytes of every group and pack of a store.
 
-    Blocks of the exchange are not among them: whoever regroups a block looks at it.
+    Blocks of the exchange are not among them: the task that regroups a block checks it.
     """
     store = open_store(root)
     keys = [name for name in GROUPS if store.exists(name)]

@@ -1,4 +1,4 @@
-"""Decisions of a fit before it cuts space: the scale of features, the parameters of all cells."""
+"""The choices of a fit before it cuts space: the scale of features, the parameters of all cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ GROUP = "scale"
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """Decided by the data, once for all cells.
+    """The scale and the parameters that were selected on the data, once for all cells.
 
     Attributes
     ----------
     scale : FeatureScale, or None where rows stay as they are
-    spec : SolverSpec. Nothing in it is left to be chosen that is chosen for all cells.
+    spec : SolverSpec. All parameters that cells share are set in it.
     summary : dict. JSON values for people: what was tried, and why this was taken.
     """
 
@@ -34,7 +34,7 @@ class Resolved:
 
 
 def write_resolved(root: Root, resolved: Resolved) -> None:
-    """Write what was decided; it appears whole."""
+    """Write the choices of a fit; the group appears whole."""
     scale = resolved.scale
     arrays = {} if scale is None else {"center": scale.center, "factors": scale.factors}
     attributes = {"spec": spec_to_json(resolved.spec), "summary": dict(resolved.summary)}
@@ -42,7 +42,7 @@ def write_resolved(root: Root, resolved: Resolved) -> None:
 
 
 def find_resolved(root: Root) -> Resolved | None:
-    """Return what a store's fit decided; None where it has not yet.
+    """Return the choices of a store's fit; None if they are not made yet.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def find_resolved(root: Root) -> Resolved | None:
 
 
 def read_resolved(root: Root) -> Resolved:
-    """Return what a finished model's fit decided: what it was asked for, where nothing was open.
+    """Return the choices of a finished model's fit; its request, where it left no choice.
 
     Raises
     ------

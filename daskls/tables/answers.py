@@ -41,7 +41,7 @@ def answer_format(path: str | os.PathLike[str]) -> str | None:
 
 
 def write_answers(source: Path, target: Path, names: list[str]) -> int:
-    """Copy answers from a Zarr array to a file of rows; it appears whole or not at all.
+    """Copy predictions from a Zarr array to a file of rows; it appears whole or not at all.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class ColumnEncoding:
         return [*(values if self.kind == "category" else [self.name]), *missing]
 
     def describe(self) -> str:
-        """Say in a few words what becomes of the column."""
+        """Describe the encoding of the column in a few words."""
         kinds = {
             "number": "a number",
             "flag": "true or false, as 1 or 0",
@@ -65,8 +65,8 @@ class TableEncoding:
     ----------
     columns : tuple of ColumnEncoding. The features come in this order.
     label : str or None. The column of labels.
-    unknown : "error" or "zero". What a category that training rows had not becomes: an error, or a
-        zero in each of its columns.
+    unknown : "error" or "zero". A category that training rows had not becomes an error, or a zero
+        in each of its columns.
     dtype : str. Of the features.
     """
 
@@ -103,7 +103,7 @@ class TableEncoding:
         return replace(self, unknown=unknown)
 
     def describe(self) -> list[str]:
-        """Return lines that say what becomes of the columns; plain numbers in one line."""
+        """Return lines that describe the encoding; columns of plain numbers share one line."""
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
         shown = ", ".join(plain[:MAX_LISTED]) + (", ..." if len(plain) > MAX_LISTED else "")
         lines = [] if self.label is None else [f"label: {self.label}"]

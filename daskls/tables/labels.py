@@ -16,7 +16,7 @@ N_LISTED = 20
 
 
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
-    """Return the column of labels: the named one, or the one that is called as labels usually are.
+    """Return the column of labels: the named one, or the one with a usual name of labels.
 
     Warns
     -----

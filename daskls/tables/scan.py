@@ -1,4 +1,4 @@
-"""The first pass over a table: what each column holds, what is missing, and what stands for it."""
+"""The first pass over a table: the kind of each column, its missing values and their substitute."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -182,7 +182,7 @@ def scan_table(
     unknown: Unknown = "error",
     seed: int = 0,
 ) -> ScannedTable:
-    """Read a table once and decide what becomes of its columns.
+    """Read a table once and decide the encoding of its columns.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class SampleSearch:
 
     Attributes
     ----------
-    n_rounds : int. Rounds that each may ask for as many further rows as a subsample has.
+    n_rounds : int. Rounds, each of which may draw as many further rows as a subsample has.
     """
 
     n_rounds = 0

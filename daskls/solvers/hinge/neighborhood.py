@@ -1,7 +1,8 @@
 """Train the model of one neighborhood, and evaluate candidates on its inner rows.
 
-A neighborhood is a center's k nearest rows, in order. Its model answers queries near the center, so
-candidates are evaluated there: folds are drawn from the k' inner rows, the outer ones always train.
+A neighborhood is a center's k nearest rows, in order. Its model predicts queries near the center,
+so candidates are evaluated there: folds are drawn from the k' inner rows, the outer ones always
+train.
 
 Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
 """

@@ -76,7 +76,7 @@ def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
     """Merge equal rows into one of summed weight and mean target.
 
     The same coefficients in sum, from a smaller system; and leaving one of them out leaves out all
-    copies, which would tell its target.
+    copies, which would reveal its target.
     """
     # Adding 0 makes one zero of two: rows are compared by their bytes.
     keys = np.ascontiguousarray(A + np.float32(0.0)).view(np.dtype((np.void, 4 * A.shape[1])))
