@@ -19,6 +19,7 @@ __all__ = [
     "check_store",
     "expand",
     "expand_folder",
+    "find_label",
     "leads_to_table",
     "let_unknown",
     "open_data",
@@ -120,6 +121,24 @@ def leads_to_table(path: str, what: str) -> bool:
     if not glob.has_magic(path) or os.path.lexists(path):
         check_exists(path, what)
     return is_table(path)
+
+
+def find_label(path: str, label: str | None) -> str | None:
+    """Return the column of labels of a table, from its names alone; that of arrays is their own.
+
+    Raises
+    ------
+    DataError : no such column, or none of a usual name
+    """
+    from daskls.store.temporary import temporary_path
+    from daskls.tables.paths import open_table, table_kind
+
+    if table_kind(path) == "arrays":
+        return label
+    from daskls.tables.labels import pick_label_column
+
+    source = open_table(path, label, temporary_path())
+    return pick_label_column(source, label, required=True)
 
 
 @contextmanager

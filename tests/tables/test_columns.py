@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 import xarray as xr
 import zarr
-from support import python_env
+from support import PAPER_OPTIONS, PAPERS, python_env
 from support import run_cli as run
 
 import daskls
@@ -26,8 +26,15 @@ from daskls.tables.scan import MAX_CATEGORIES, MEDIAN_SAMPLE, scan_table
 from daskls.tables.source import BATCH_FIELDS
 from daskls.tables.text import TEXT_BLOCK_NBYTES
 
-PARAMS = {"cell_size": 300, "cv": 2, "C": [1.0, 10.0], "gamma": [0.5, 2.0], "random_state": 0}
-SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "0.5,2")
+PARAMS = {
+    **PAPERS,
+    "cell_size": 300,
+    "cv": 2,
+    "C": [1.0, 10.0],
+    "gamma": [0.5, 2.0],
+    "random_state": 0,
+}
+SMALL = (*PAPER_OPTIONS, "--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "0.5,2")
 QUIET = ("--workers", "0", "--quiet")
 
 
@@ -284,7 +291,9 @@ def test_the_label_is_taken_by_its_usual_names_and_said(tmp_path):
 
 def test_a_label_that_is_not_named_is_an_error_that_lists_the_columns(tmp_path):
     path = write(TRAIN, tmp_path / "train.csv")
-    result = run("fit", path, tmp_path / "m.zarr", *QUIET, code=1)
+    # No cluster is started for it: this address leads to none.
+    nowhere = ("--scheduler", "tcp://127.0.0.1:1", "--quiet")
+    result = run("fit", path, tmp_path / "m.zarr", *nowhere, code=1)
     assert "age, member, color, city, income, kind" in result.stderr
     assert "--label NAME" in result.stderr
     two = TRAIN.assign(y=1, label=2)
@@ -518,7 +527,7 @@ def test_a_dask_frame_is_answered_lazily_by_a_model_of_an_array():
 def test_a_killed_fit_of_a_table_goes_on(tmp_path):
     path = write(make_frame(30_000), tmp_path / "train.csv")
     options = ("--label", "kind", "--missing", "median", "--cell-size", "1000", "--search")
-    options = (*options, "full", "--cv", "2", "--random-state", "0", *QUIET)
+    options = (*options, "full", "--cv", "2", *PAPER_OPTIONS, "--random-state", "0", *QUIET)
     store = tmp_path / "m.zarr"
     command = [sys.executable, "-m", "daskls.cli", "fit", path, store, *options]
     process = subprocess.Popen([*map(str, command)], env=python_env())

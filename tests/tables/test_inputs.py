@@ -16,14 +16,22 @@ import pytest
 import xarray as xr
 import zarr
 from sklearn.datasets import dump_svmlight_file
+from support import PAPER_OPTIONS, PAPERS
 from support import run_cli as run
 
 import daskls
 from daskls.datasets import convert
 
 N_ROWS = 700
-PARAMS = {"cell_size": 300, "cv": 2, "C": [1.0, 10.0], "gamma": [20.0, 80.0], "random_state": 0}
-SMALL = ("--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20,80")
+PARAMS = {
+    **PAPERS,
+    "cell_size": 300,
+    "cv": 2,
+    "C": [1.0, 10.0],
+    "gamma": [20.0, 80.0],
+    "random_state": 0,
+}
+SMALL = (*PAPER_OPTIONS, "--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20,80")
 HERE = ("--random-state", "0", "--workers", "0", "--quiet")
 
 
