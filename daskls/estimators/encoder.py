@@ -26,30 +26,29 @@ __all__ = ["TableEncoder"]
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Named columns to features: numbers as they are, categories a column each, gaps filled.
 
-    What every classifier's ``fit`` does with a table, as a transformer that streams: CSV, TSV and
-    Parquet files, folders and patterns of them, DataFrames of pandas, Polars and Dask, Arrow
-    tables, xarray Datasets. A batch of rows is in memory at a time.
+    The encoding that every classifier's ``fit`` applies to a table, as a streaming transformer:
+    CSV, TSV and Parquet files, folders and patterns of them, DataFrames of pandas, Polars and Dask,
+    Arrow tables, xarray Datasets. A batch of rows is in memory at a time.
 
     Parameters
     ----------
     label : str or None. The column of labels, which becomes no feature.
-    missing : "refuse" or "median". Missing values: refused, or the median of a seeded sample of
-        rows stands for them and one feature more says where.
-    unknown : "error" or "zero". What a category that no row of `fit` had becomes: an error, or
-        zeros.
+    missing : "refuse" or "median". Missing values are refused, or replaced by the median of a
+        seeded sample of rows; an added feature marks where.
+    unknown : "error" or "zero". A category that no row of `fit` had is an error, or zeros.
     drop : names of columns to leave out
     random_state : int. Seed of the sample that medians are taken of; the same rows, however they
         are distributed over files, partitions and blocks.
 
     Attributes
     ----------
-    table_ : the encoding, a record that ``to_json`` makes JSON of; ``describe`` says it in words
+    table_ : the encoding, a record; ``to_json`` returns it as JSON values, ``describe`` in words
     feature_names_in_ : array (n_columns,) of the names of the columns that become features
     n_features_in_ : int. Number of these.
 
     Notes
     -----
-    Ours: scikit-learn's and dask-ml's encoders take what is in memory, or Dask alone.
+    Encoders of scikit-learn take data in memory only, those of dask-ml Dask only.
 
     Examples
     --------

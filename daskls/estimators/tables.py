@@ -44,7 +44,7 @@ CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How columns of a table that are not plain numbers become features; see `LocalClassifier.fit`.
+    """Options of encoding a table's columns as features; see `LocalClassifier.fit`.
 
     Raises
     ------

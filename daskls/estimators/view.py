@@ -1,4 +1,4 @@
-"""What shows a fit: bars in a terminal, a widget or lines in a notebook, the dashboard's page."""
+"""Displays of a fit: bars in a terminal, a widget or lines in a notebook, the dashboard's page."""
 
 import logging
 import sys

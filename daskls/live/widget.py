@@ -12,7 +12,7 @@ __all__ = ["FitView", "Widget"]
 
 
 class FitView(anywidget.AnyWidget):  # type: ignore[misc]
-    """What the browser draws: the numbers of a fit, and the picture of its cuts.
+    """The state that the browser draws: the numbers of a fit, and the picture of its partition.
 
     Attributes
     ----------

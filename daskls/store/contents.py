@@ -105,7 +105,9 @@ CONTENTS: tuple[StoredItem, ...] = (
     ),
     *_of("bundles/*", "methods/cells", NEVER, ("branch_nodes", "int64", "leaves"), *TREES[2:]),
     *_of("bundles/*", "methods/neighborhoods", NEVER, ("leaf", "int64", "cells")),
-    *_of("rows/*", "run/gather.py", "no answer needs rows: " + FINISH, *ROWS_HELD, *COUNTS_HELD),
+    *_of(
+        "rows/*", "run/gather.py", "no prediction needs rows: " + FINISH, *ROWS_HELD, *COUNTS_HELD
+    ),
     *_of(
         *("regions/rows*/*", "scaling/regions.py", FINISH),
         *(("X", "float32", "n, d"), *ROWS_HELD[1:]),

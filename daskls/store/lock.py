@@ -5,8 +5,8 @@ machine an owner is gone when its process is; of another machine one only sees t
 old. Ages are taken between two files of the store's own disk, whose clock need not be this
 machine's.
 
-Two contenders never both get it. The file appears with its content under a name that nobody has
-yet, by a hard link. A dead owner's file is first renamed aside, which one contender can do, and put
+Two contenders never both get it. The file appears with its content under an unused name, by a hard
+link. A dead owner's file is first renamed aside, which one contender can do, and put
 back if it is not the file that was examined. Contenders of one machine do so one after the other.
 """
 

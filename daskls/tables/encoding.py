@@ -1,4 +1,4 @@
-"""How named columns become features: a record that a model keeps as JSON, and its work on a batch.
+"""The encoding of named columns as features: a record that a model keeps as JSON.
 
 A number stays as it is, true and false become 1 and 0, a category becomes one column a value. Where
 training rows had missing values, a median stands for them and a column more says so.
@@ -29,7 +29,7 @@ class ColumnEncoding:
     name : str
     kind : "number", "flag" (true or false) or "category"
     categories : tuple of str. Sorted values of a category.
-    fill : float or None. What stands for a missing value; None where training rows had none.
+    fill : float or None. The substitute for a missing value; None where training rows had none.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ColumnEncoding:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """How the columns of a table become features; the same for training rows and for queries.
+    """The encoding of a table's columns as features; the same for training rows and queries.
 
     Attributes
     ----------

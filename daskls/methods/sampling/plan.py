@@ -42,7 +42,7 @@ def check_subsamples(
     n_subsamples: int | None,
     split: str = "",
 ) -> tuple[Draws, float]:
-    """Refuse before any training what would not fit a task that trains on drawn rows.
+    """Refuse, before any training, subsamples that would not fit in the memory of a task.
 
     Parameters
     ----------
