@@ -33,6 +33,8 @@ extensions = [
 ]
 exclude_patterns = ["examples", "gallery/*.ipynb", "gallery/GALLERY_HEADER.rst"]
 default_role = "code"
+# Blocks that name no language: what a command prints.
+highlight_language = "text"
 # Formulas are drawn by the reader's browser; the page stays readable without.
 mathjax_path = "https://cdn.jsdelivr.net/npm/mathjax@3/es5/tex-mml-chtml.js"
 
