@@ -362,8 +362,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
     data, model = folder / "many.zarr", folder / "interrupted.zarr"
     # Six bundles of some seconds each: the signal comes when the first one is done.
     write("checkerboard", data, 60_000)
-    args = ("fit", data, model, "--cell-size", "1000", "--search", "full", "--random-state", "1")
-    args = (*args, "--workers", "1", "-q")
+    args = ("fit", data, model, "--cell-size", "1000", *PAPER_OPTIONS, "--search", "full")
+    args = (*args, "--random-state", "1", "--workers", "1", "-q")
     process = daskls_process(*args, start_new_session=True, preexec_fn=heed_interrupts)
     bundles = model / "bundles"
     deadline = time.monotonic() + 60

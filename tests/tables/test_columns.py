@@ -573,3 +573,29 @@ def test_python_says_what_became_of_columns_if_it_is_to_speak(capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[:2] == ["label: kind", "1 numbers as they are: income"]
     assert said[2] == "color: 3 categories, a column each"
+
+
+def test_folders_named_by_values_of_a_column_are_refused(tmp_path):
+    for value in ("a", "b"):
+        (tmp_path / "rows" / f"kind={value}").mkdir(parents=True)
+        TRAIN[["income"]].to_parquet(tmp_path / "rows" / f"kind={value}" / "part.0.parquet")
+    with pytest.raises(DataError, match=r"kind=.*dask.dataframe.read_parquet"):
+        daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows", "kind")
+    # What the sentence names works.
+    frame = dd.read_parquet(tmp_path / "rows", engine="pyarrow")
+    model = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind")
+    assert model.classes_.tolist() == ["a", "b"]
+
+
+def test_weights_go_with_the_rows_of_a_table(tmp_path):
+    weights = np.random.default_rng(0).integers(1, 4, len(TRAIN)).astype(float)
+    frame = TRAIN[["income", "color", "kind"]]
+    path = write(frame, tmp_path / "rows.csv")
+    model = daskls.VoronoiSVC(**PARAMS).fit(path, "kind", weights)
+    X = pd.get_dummies(frame.drop(columns="kind")).astype(float).to_numpy()
+    direct = daskls.VoronoiSVC(**PARAMS).fit(X, TRAIN.kind.to_numpy(), weights)
+    query = TEST[["color", "income"]]
+    coded = pd.get_dummies(TEST[["income", "color"]]).astype(float).to_numpy()
+    assert model.predict(query).tolist() == direct.predict(coded).tolist()
+    unweighted = daskls.VoronoiSVC(**PARAMS).fit(path, "kind")
+    assert (unweighted.decision_function(query) != model.decision_function(query)).any()
