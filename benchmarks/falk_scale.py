@@ -118,7 +118,7 @@ EXPERIMENT = Experiment(
     page("FaLK-SVM against the number of rows", TEXT, COLUMNS, ordered),
     draw,
     place=cluster,
-    warm=lambda: [FalkSVC(100)],
+    warm=lambda: [FalkSVC(100, selection=None)],
     settings={"rows": ROWS},
     dpi=110,
 )

@@ -70,7 +70,7 @@ METHODS = (
         },
     ),
     ("RandomChunkSVC", SOME, CELLS),
-    ("FalkSVC", SOME, FALK),
+    ("FalkSVC", SOME, {way: {"selection": None, **params} for way, params in FALK.items()}),
     (
         "KNNSVC",
         FEW,

@@ -10,7 +10,9 @@ from daskls.partition.shuffle import row_keys
 
 def small_falk(n_neighbors=60, **params):
     """Return an estimator that trains in a blink."""
-    return FalkSVC(n_neighbors, **{"C": 10.0, "gamma": 20.0, "random_state": 0, **params})
+    return FalkSVC(
+        n_neighbors, **{"C": 10.0, "gamma": 20.0, "selection": None, "random_state": 0, **params}
+    )
 
 
 def nearest_rows(X, query, k):

@@ -32,6 +32,7 @@ SMALL = {
     "loss": "hinge",
     "kernel": "rbf",
     "feature_scale": None,
+    "selection": None,
 }
 # Of one class: what differs from the above.
 OWN = {

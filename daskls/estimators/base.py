@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -67,6 +67,9 @@ __all__ = ["LocalClassifier", "SharesClient"]
 
 class SharesClient(BaseEstimator):  # type: ignore[misc]
     """An estimator whose ``client`` is shared by its clones and is not pickled."""
+
+    # What parameters were that models of before do not name, where their default is another now.
+    _before: ClassVar[dict[str, Any]] = {}
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy; the client is shared, as a connection cannot be copied."""

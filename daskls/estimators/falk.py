@@ -54,7 +54,8 @@ class FalkSVC(NeighborhoodClassifier):
         nearest center (FaLK-SVMc: faster, and the model need not hold the training rows), or the
         ``n_centers`` nearest ones, whose decision functions, clipped to [-1, 1], are averaged
         (not in the paper).
-    selection : "local", "grid", "each" or None, default None
+    selection : "local", "grid", "each" or None, default "local"
+        How what is not given as one value is chosen.
         None: C and gamma are single values. "local" (FaLK-SVMl): k, C and the width are chosen by
         cross-validation in the neighborhoods of ``n_selected`` rows drawn by seed, the folds drawn
         from the k' inner rows. "grid": they are chosen by cross-validation of the whole method,
@@ -132,7 +133,7 @@ class FalkSVC(NeighborhoodClassifier):
         *,
         n_assigned: int | None = None,
         assign: Literal["point", "center", "k_centers"] = "point",
-        selection: Literal["local", "grid", "each"] | None = None,
+        selection: Literal["local", "grid", "each"] | None = "local",
         n_centers: int = 3,
         kernel: Literal["rbf", "linear", "poly"] = "rbf",
         C: Candidates = None,
@@ -207,17 +208,23 @@ class FalkSVC(NeighborhoodClassifier):
             n_assigned=None if self.n_assigned is None else int(self.n_assigned),
             assign=self.assign,
             n_centers=int(self.n_centers),
-            selection=self.selection,
+            selection=None if self._is_given(candidates) else self.selection,
             percentiles=widths(self.percentiles) if local_widths else None,
             n_selected=int(self.n_selected),
         )
+
+    def _is_given(self, candidates: tuple[int, ...]) -> bool:
+        """Whether all that "local" would choose is given, so that no fold has to be made."""
+        spec = self._solver()
+        open_values = (candidates, spec.C or (), spec.gamma or ())
+        return self.selection == "local" and all(len(values) == 1 for values in open_values)
 
     def _warn_about_folds(self) -> None:
         """Say that neighborhoods hold fewer inner rows than folds, if a selection met that."""
         method, n_rows = self._method(), int(self._reader.meta["n_rows"])
         inner = min(method.inner(min(method.n_neighbors[0], n_rows)), n_rows)
-        if self.selection in ("local", "each") and inner < self.cv:
-            of = self.n_cells_ if self.selection == "each" else min(method.n_selected, n_rows)
+        if method.selection in ("local", "each") and inner < self.cv:
+            of = self.n_cells_ if method.selection == "each" else min(method.n_selected, n_rows)
             warnings.warn(
                 f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
                 "evaluated with as many folds as inner rows. Lower cv, or raise n_assigned.",

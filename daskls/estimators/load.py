@@ -57,8 +57,7 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier
         )
     # What this process kept open of the model may be older than what is there now.
     method_of(reader.method, f"The model at {folder}").check_index(reader)
-    estimator: LocalClassifier = load_object(entry.estimator)(
-        **params_from_json(reader.meta["params"])
-    )
+    kind: type[LocalClassifier] = load_object(entry.estimator)
+    estimator = kind(**{**kind._before, **params_from_json(reader.meta["params"])})
     estimator.set_params(client=client)
     return estimator._adopt(ModelHandle(str(folder), reader.fingerprint))

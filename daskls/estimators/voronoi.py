@@ -76,6 +76,7 @@ class VoronoiSVC(CellClassifier):
     """
 
     _size_param = "cell_size"
+    _before: ClassVar[dict[str, Any]] = {"loss": "hinge", "feature_scale": None}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left")],

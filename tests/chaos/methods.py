@@ -36,7 +36,7 @@ N_ASKED = {
 PLAIN = {
     "VoronoiSVC": {"cell_size": 1000},
     "RandomChunkSVC": {"chunk_size": 1000},
-    "FalkSVC": {"n_neighbors": 500},
+    "FalkSVC": {"n_neighbors": 500, "selection": None},
     "KNNSVC": {"n_neighbors": 100},
     "KernelKNNClassifier": {"n_neighbors": 10},
     "LandmarkSVC": {"n_cells": 20},

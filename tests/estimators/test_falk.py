@@ -182,9 +182,10 @@ def test_equal_rows_and_few_rows():
     X = np.zeros((50, 3))
     y = np.r_[np.zeros(20), np.ones(30)].astype(int)
     model = FalkSVC(10, random_state=0).fit(X, y)
+    assert model.selected_["n_neighbors"] == 10
     assert model.n_cells_ >= 1
     assert set(model.predict(X).tolist()) <= {0, 1}
-    two = FalkSVC(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    two = FalkSVC(selection=None, random_state=0).fit([[0.0], [1.0]], [0, 1])
     assert two.predict([[0.1], [0.9]]).tolist() == [0, 1]
 
 

@@ -215,7 +215,7 @@ def test_the_selected_k_is_drawn():
 def test_k_is_at_most_all_rows(wave):
     _, X, y = wave
     few = np.r_[:20, 100:120]
-    model = daskls.FalkSVC(1000, C=1.0, random_state=0).fit(X[few], y[few])
+    model = daskls.FalkSVC(1000, C=1.0, selection=None, random_state=0).fit(X[few], y[few])
     display = NeighborhoodDisplay.from_estimator(model, resolution=5)
     assert display.counts == (20, 40)
     between = np.sort(distances(display.centers, X[few]), axis=1)
@@ -251,10 +251,10 @@ def test_what_cannot_be_drawn_is_refused(wave):
     refused(daskls.KNNSVC(5).fit(X, y), "KNNSVC, which has no centers")
     refused(daskls.FalkSVC(), "not fitted", NotFittedError)
     wide = np.column_stack([X, X[:, 0]])
-    refused(daskls.FalkSVC(20).fit(wide, y), "3 features; .* two features")
-    nearest = daskls.FalkSVC(20, assign="center").fit(X, y)
+    refused(daskls.FalkSVC(20, selection=None).fit(wide, y), "3 features; .* two features")
+    nearest = daskls.FalkSVC(20, selection=None, assign="center").fit(X, y)
     refused(nearest, "assign='center' .* train with assign=\"point\"")
-    powers = daskls.FalkSVC(20, kernel="poly", gamma=1.0, coef0=1.0).fit(X, y)
+    powers = daskls.FalkSVC(20, selection=None, kernel="poly", gamma=1.0, coef0=1.0).fit(X, y)
     refused(powers, 'kernel="poly"')
     refused(model, "n_centers is 0; it must be at least 1", n_centers=0)
     refused(model, "n_rows is 0; it must be at least 1", n_rows=0)
