@@ -599,3 +599,35 @@ def test_weights_go_with_the_rows_of_a_table(tmp_path):
     assert model.predict(query).tolist() == direct.predict(coded).tolist()
     unweighted = daskls.VoronoiSVC(**PARAMS).fit(path, "kind")
     assert (unweighted.decision_function(query) != model.decision_function(query)).any()
+
+
+def test_arrays_need_none_of_the_packages_of_tables(tmp_path):
+    write(TEST, tmp_path / "rows.csv")
+    code = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name.split('.')[0] in ('pyarrow', 'pandas', 'polars', 'xarray'):\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "import numpy as np, daskls\n"
+        "X = np.random.default_rng(0).random((300, 2))\n"
+        "model = daskls.VoronoiSVC(cell_size=150, random_state=0).fit(X, X[:, 0] > 0.5)\n"
+        "print(model.score(X, X[:, 0] > 0.5) > 0.9)\n"
+        "try:\n    model.predict('rows.csv')\n"
+        "except daskls.DataError as error:\n    print(error)\n"
+    )
+    command, where = [sys.executable, "-c", code], {"cwd": tmp_path, "env": python_env()}
+    done = subprocess.run(command, **where, capture_output=True, text=True, check=True)
+    score, error = done.stdout.splitlines()
+    assert score == "True"
+    assert "pip install daskls[tables]" in error
+
+
+def test_a_cluster_of_processes_takes_tables(tmp_path, trained):
+    train, test = write(TRAIN, tmp_path / "train.csv"), write(TEST, tmp_path / "test.csv")
+    cluster = ("--workers", "1", "--memory-limit", "1GiB", "--quiet")
+    options = ("--label", "kind", "--missing", "median", "--random-state", "0", *SMALL)
+    run("fit", train, tmp_path / "m.zarr", *options, *cluster)
+    run("predict", tmp_path / "m.zarr", test, tmp_path / "out.csv", *cluster)
+    assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == trained.predict(TEST).tolist()
