@@ -29,7 +29,8 @@ RECORDS = {"daskls.datasets.Generator", "daskls.datasets.RealData"}
 # Ours alone: there is no paper to name.
 NO_SOURCE = {
     *ERRORS, *DISPLAYS, *RECORDS,
-    "daskls.load", "daskls.datasets.bayes_accuracy", "daskls.datasets.convert",
+    "daskls.TableEncoder", "daskls.load", "daskls.datasets.bayes_accuracy",
+    "daskls.datasets.convert",
     "daskls.datasets.load_real", "daskls.datasets.write",
 }  # fmt: skip
 # A documented unit for each name that ends like this.

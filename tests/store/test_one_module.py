@@ -12,10 +12,11 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "daskls"
 MODULE = "store/folder.py"
 # Readers of users' files, the command line, and plots, which write where a person says.
-MAY_OPEN = ("datasets/", "cli/", "plotting/")
+MAY_OPEN = ("datasets/", "tables/", "cli/", "plotting/")
 # Of the rest, and what each touches.
 EXCEPTIONS = {
     "estimators/store.py": "unpacks a pickle's archive into a new temporary folder",
+    "estimators/tables.py": "looks at users' .npy files, and removes a store that stayed empty",
     "run/identity.py": "looks whether a file is where a new store would be",
     "run/probe.py": "asks every worker whether it sees the user's data",
     "store/arrays.py": "users' arrays and predictions, which Zarr reads and writes",
