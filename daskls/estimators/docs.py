@@ -90,8 +90,9 @@ feature_scale : None, "spread", "learned" or array (d,), default <default>
     the rows of a few parts of space, on which least squares learns how much decisions move along
     each feature; rows as they are, their spread and the learned scale are then compared on rows
     that were held out, and a scale is taken in the place of the one before where its squared
-    errors are lower by 4 standard errors and its error is not higher. An array: these factors,
-    >= 0; 0 leaves a feature out. Refused with kernels of inner products.""",
+    errors are lower by 4 standard errors and its error is not higher. (Of rows whose spreads
+    differ by more than 1000, the spread comes first.) An array: these factors, >= 0; 0 leaves a
+    feature out. Refused with kernels of inner products.""",
     # All methods.
     "feature_scale_": """
 feature_scale_ : float array (n_features_in_,). The factor of each feature; 1 of rows as they are.

@@ -128,7 +128,12 @@ def settle(steps: Steps, taken: Candidate, grid: TrialGrid, cell_size: int) -> C
 
 
 def decide_scale(
-    steps: Steps, spreads: Float64, kernels: Sequence[KernelName], grid: TrialGrid
+    steps: Steps,
+    spreads: Float64,
+    kernels: Sequence[KernelName],
+    grid: TrialGrid,
+    *,
+    unscaled: bool = False,
 ) -> Decision:
     """Compare rows as given, by their spread, and in a learned scale, on held-out rows.
 
@@ -138,11 +143,14 @@ def decide_scale(
     spreads : float64 array, shape (d,). What makes rows as given of rows that regions keep.
     kernels : names of kernels to choose from. Scales are compared with the first.
     grid : TrialGrid
+    unscaled : bool. Whether spreads differ so much that units are likely to be the reason: then
+        rows as given have to be significantly better than by their spread, else the reverse.
     """
     first = kernels[0]
     given = evaluated(steps, choose_for(steps, "given", spreads, first, grid))
     spread = evaluated(steps, choose_for(steps, "spread", np.ones(len(spreads)), first, grid))
-    taken, z_spread = _better(given, spread)
+    taken, _ = _better(spread, given) if unscaled else _better(given, spread)
+    z_spread = compare(_errors_of(given), _errors_of(spread))
     # From the better of the two, by however little: a start is no decision.
     start = min((given, spread), key=lambda own: _errors_of(own).squared_error)
     factors = learn_factors(steps, start.factors, start.chosen.trial)

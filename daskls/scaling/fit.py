@@ -27,7 +27,7 @@ from daskls.scaling.decide import (
 )
 from daskls.scaling.plan import check_regions
 from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_groups, plan_regions
-from daskls.scaling.spread import spreads
+from daskls.scaling.spread import spreads, widest_and_narrowest
 from daskls.scaling.steps import Steps
 from daskls.scaling.trial import LOOK_ROWS
 from daskls.store.artifacts import open_store
@@ -119,6 +119,11 @@ class _Search:
         classes = self.begun.class_weight
         return 2.0 ** round(math.log2(least * most * classes.min() * classes.max()) / 2)
 
+    @property
+    def unscaled(self) -> bool:
+        """Whether the features seem to be in units of their own."""
+        return widest_and_narrowest(self.begun.sample.X) is not None
+
     def asked(self) -> tuple[str, Float64 | None]:
         """Return the name of what is asked for, and the factors if they are known; None: rows."""
         wanted = self.scaling.feature_scale
@@ -154,8 +159,9 @@ class _Search:
         if not self.is_settled:
             # Cells choose for themselves; a scale is learned by least squares all the same.
             open_grid = TrialGrid.of(SolverSpec(), self._unit)
-            return decide_scale(steps, self.spread, ("rbf",), open_grid)
-        decision = decide_scale(steps, self.spread, self.scaling.kernels, self._grid)
+            return decide_scale(steps, self.spread, ("rbf",), open_grid, unscaled=self.unscaled)
+        kernels, grid = self.scaling.kernels, self._grid
+        decision = decide_scale(steps, self.spread, kernels, grid, unscaled=self.unscaled)
         return replace(decision, taken=settle(steps, decision.taken, self._grid, self._cell_size))
 
     def choose(self, steps: Steps, name: str, factors: Float64 | None) -> Candidate:

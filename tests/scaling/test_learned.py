@@ -9,6 +9,7 @@ from support import PAPERS
 
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real
+from daskls.scaling import held_out
 from daskls.scaling.held_out import HeldOutErrors, compare
 from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.scaling.rounds import LEAST_SHARE, next_factors
@@ -124,3 +125,27 @@ def test_too_few_clusters_tell_nothing():
     assert compare(errors_of(many + 1, many), errors_of(many * 0, many)) > 4
     assert compare(errors_of(many, many), errors_of(many, many)) == 0.0
     assert compare(errors_of([], []), errors_of([], [])) == 0.0
+
+
+def test_rows_in_units_of_their_own_begin_from_their_spread():
+    """Too few rows to prove anything: then units alone decide which scale comes first."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((150, 2))
+    y = (rows[:, 0] > 0.5) == (rows[:, 1] > 0.5)
+    units = np.array([1.0, 1e5])
+    plain = VoronoiSVC(random_state=0).fit(rows, y)
+    np.testing.assert_array_equal(plain.feature_scale_, 1)
+    model = VoronoiSVC(random_state=0).fit(rows * units, y)
+    assert model._reader.resolved.summary["decision"] == "spread"
+    assert model.feature_scale_[0] / model.feature_scale_[1] == pytest.approx(1e5, rel=0.1)
+    queries = rng.random((500, 2))
+    truth = (queries[:, 0] > 0.5) == (queries[:, 1] > 0.5)
+    assert model.score(queries * units, truth) > 0.9
+
+
+def test_many_features_cost_no_tree_of_all_of_them():
+    rng = np.random.default_rng(0)
+    near = rng.random((40, 300)) * np.r_[np.full(172, 0.1), np.full(128, 1.0)]
+    kept = held_out._widest(near.astype("f4"))
+    np.testing.assert_array_equal(kept, near.astype("f4")[:, 172:])
+    assert held_out._widest(near[:, :128].astype("f4")).shape == (40, 128)
