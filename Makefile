@@ -118,9 +118,9 @@ bench-sets: $(BENCH_READY)
 bench-accuracy: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks accuracy
 
-# Error against the size of cells; one worker against two.
+# Error against the size of cells; one worker against two; what the live view costs.
 bench-cells: $(BENCH_READY)
-	$(BENCH_PYTHON) -m benchmarks cell_size workers
+	$(BENCH_PYTHON) -m benchmarks cell_size workers live
 
 # L3-SVMs, sampling, random chunks, all methods side by side, three million rows.
 bench-methods: $(BENCH_READY)

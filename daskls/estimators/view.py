@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -137,9 +138,4 @@ def _page_front(store: Path, client: Any, say: Callable[[str], None]) -> Any:
     from daskls.live.dashboard import Dashboard
     from daskls.live.fit import read_bundles
 
-    return Dashboard(str(store), client, lambda: read_bundles(store, _none_known), say)
-
-
-def _none_known(first: int, last: int) -> bool:
-    """Whether a bundle need not be read."""
-    return False
+    return Dashboard(str(store), client, partial(read_bundles, store), say)

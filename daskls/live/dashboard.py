@@ -25,7 +25,8 @@ class Dashboard:
     ----------
     fit : str. The store, by which workers name the fit.
     client : distributed client
-    read : function that returns what the store holds: (first, last, counts) a bundle
+    read : function that returns (first, last, counts) of each bundle in the store, but for those
+        whose first and last leaf are in a set
     say : called with a sentence that gives the page's address
     """
 
@@ -35,7 +36,7 @@ class Dashboard:
         self,
         fit: str,
         client: Any,
-        read: Callable[[], list[tuple[int, int, LeafCounts]]],
+        read: Callable[[set[tuple[int, int]]], list[tuple[int, int, LeafCounts]]],
         say: Callable[[str], None],
     ) -> None:
         self._fit, self._client, self._read, self._say = fit, client, read, say
@@ -69,7 +70,7 @@ class Dashboard:
             self._client.id,
             values,
             None if drawn is None else drawn.to_json(),
-            [] if drawn is None else self._read(),
+            [] if drawn is None else self._read(set()),
         )
         if path is None:
             raise LookupError(f"there is no page {PATH}, as {why_not}")
@@ -94,10 +95,11 @@ class Dashboard:
             self._client.sync(log, topic=TOPIC, msg=message, callback_timeout=ANSWER_S)
 
     def _retire(self, how: str) -> None:
-        """Take the fit off the board."""
-        from daskls.live.plugin import retire
+        """Take the fit off the board; what no worker has told is read from the store."""
+        from daskls.live.plugin import find_told, retire
 
-        self._run(retire, self._fit, how, self._read())
+        told = self._run(find_told, self._fit)
+        self._run(retire, self._fit, how, self._read(set(map(tuple, told))))
 
     def _run(self, task: Callable[..., Any], *args: Any) -> Any:
         """Call a function on the scheduler.

@@ -120,17 +120,15 @@ class LiveFit:
     def _read(self) -> None:
         """Read the tables of bundles that were finished since the last look."""
         if self._has_cells and any(front.reads for front in self._fronts):
-            for bundle in read_bundles(self._store, self.record.knows):
+            for bundle in read_bundles(self._store, set(self.record.told())):
                 self.record.add_bundle(*bundle)
 
 
-def read_bundles(
-    store: Path, known: Callable[[int, int], bool]
-) -> list[tuple[int, int, LeafCounts]]:
+def read_bundles(store: Path, known: set[tuple[int, int]]) -> list[tuple[int, int, LeafCounts]]:
     """Return first and last leaf, and what is counted, of each bundle on disk that is not known."""
     found = []
     for first, last in finished_bundles(store):
-        if known(first, last):
+        if (first, last) in known:
             continue
         try:
             table = BundleModels(store, first, last, SolverSpec()).report()

@@ -20,6 +20,8 @@ from daskls.live.record import FitRecord, Map, format_seconds
 __all__ = ["add_page", "live_doc"]
 
 UPDATE_MS = 1000
+# Names of tasks that are told: those of a fit, and Dask's own beside them.
+MAX_NAMES = 16
 WAITING, TRAINED, LINE = "#ffffff", "#9db7cf", "#8a8f98"
 
 _served: "WeakSet[Any]" = WeakSet()
@@ -162,10 +164,17 @@ class FitPart:
         cells, errors = numbers["region_cells"], numbers["region_errors"]
         most = numbers["top_error"] or 1.0
         self._mapper.high, self._bar.visible = 100 * most, numbers["top_error"] is not None
-        places = slice(len(cells))
-        fill = [_fill(n, error, most) for n, error in zip(cells, errors, strict=True)]
-        told = [_told(n, error) for n, error in zip(cells, errors, strict=True)]
-        self._source.patch({"fill": [(places, fill)], "told": [(places, told)]})
+        pairs = list(zip(cells, errors, strict=True))
+        # What has not changed is not sent again.
+        self._patch("fill", [_fill(*own, most) for own in pairs])
+        self._patch("told", [_told(*own) for own in pairs])
+
+    def _patch(self, name: str, values: list[str]) -> None:
+        """Bring one column up to date."""
+        before = self._source.data[name]
+        changes = [(i, own) for i, own in enumerate(values) if own != before[i]]
+        if changes:
+            self._source.patch({name: changes})
 
 
 def _fill(n_cells: int, error: float | None, most: float) -> str:
@@ -192,7 +201,7 @@ def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
         open_ = sum(now[state] for state in ("waiting", "queued", "no-worker", "processing"))
         if done + open_:
             counted.append((str(name), done, done + open_))
-    return counted
+    return counted[-MAX_NAMES:]
 
 
 def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> str:

@@ -11,7 +11,7 @@ from daskls.live.board import board_of
 from daskls.live.record import FitRecord, Header, Map
 from daskls.run.tell import TOPIC, LeafCounts
 
-__all__ = ["PLUGIN_NAME", "LivePlugin", "announce", "retire"]
+__all__ = ["PLUGIN_NAME", "LivePlugin", "announce", "find_told", "retire"]
 
 PLUGIN_NAME = "daskls"
 
@@ -79,6 +79,12 @@ def announce(
     return path, ""
 
 
+def find_told(fit: str, dask_scheduler: Any = None) -> list[tuple[int, int]]:
+    """Return the first and last leaf of each bundle that the board knows of a fit."""
+    fits = board_of(dask_scheduler).fits
+    return fits[fit][0].told() if fit in fits else []
+
+
 def retire(
     fit: str,
     how: str,
@@ -91,8 +97,8 @@ def retire(
     ----------
     fit : str
     how : "finished" or "stopped"
-    bundles : list of (first, last, counts). All that the store holds: what a worker that was lost
-        did not come to tell is shown, too.
+    bundles : list of (first, last, counts). What the store holds and no worker has told: of its
+        last second, or before it was lost.
     """
     board = board_of(dask_scheduler)
     if fit in board.fits:

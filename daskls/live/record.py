@@ -170,9 +170,10 @@ class FitRecord:
             self._counts[:, leaves] += np.array(counts[1:], np.float64)
             self.version += 1
 
-    def knows(self, first: int, last: int) -> bool:
-        """Whether a bundle was added."""
-        return (first, last) in self._bundles
+    def told(self) -> list[tuple[int, int]]:
+        """Return the first and last leaf of each bundle that was added."""
+        with self._lock:
+            return sorted(self._bundles)
 
     def end(self, how: str, now: float) -> None:
         """Record how the fit ended."""
@@ -226,7 +227,10 @@ class FitRecord:
 def _top(errors: list[float | None]) -> float | None:
     """Return the error of the last color: few regions may lie far beyond the others."""
     known = [error for error in errors if error is not None]
-    return max(float(np.quantile(known, BELOW_TOP)), 1e-9) if known else None
+    if not known:
+        return None
+    # In steps, so that not all colors change with each cell.
+    return max(float(np.ceil(100 * np.quantile(known, BELOW_TOP)) / 100), 0.01)
 
 
 def _stage_json(stage: Stage, now: float) -> dict[str, Any]:

@@ -150,6 +150,22 @@ def test_two_fits_at_once_and_one_after(cluster, client, tmp_path):
     assert len(pages) == 1
 
 
+def test_workers_and_client_name_a_fit_alike(cluster, client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    n_before = len(cluster.scheduler.get_events(TOPIC))
+    with fitting(client, tmp_path / "rows", store="model.zarr"):
+        wait_until(lambda: board_of(cluster.scheduler).fits)
+        (fit,) = board_of(cluster.scheduler).fits
+
+    def roots(kind):
+        messages = [message for _, message in cluster.scheduler.get_events(TOPIC)[n_before:]]
+        return {told[0] for message in messages for told in message.get(kind, ())}
+
+    assert roots("stages") == {fit}
+    # A worker has a second for it.
+    wait_until(lambda: fit in roots("bundles"))
+
+
 def is_ours(application):
     return "/daskls" in getattr(application, "app_paths", ())
 
