@@ -19,7 +19,8 @@ from daskls.live.record import FitRecord, Map, format_seconds
 
 __all__ = ["add_page", "live_doc"]
 
-UPDATE_MS = 1000
+# Longer than between messages: each update is the scheduler's own work.
+UPDATE_MS = 2000
 # Names of tasks that are told: those of a fit, and Dask's own beside them.
 MAX_NAMES = 16
 WAITING, TRAINED, LINE = "#ffffff", "#9db7cf", "#8a8f98"
