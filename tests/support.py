@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import daskls
 from daskls import VoronoiSVC
 from daskls.cli import app
-from daskls.estimators import base
+from daskls.estimators import predictions
 from daskls.methods import average, predict
 from daskls.partition.stored import model_partition
 from daskls.store.groups import describe_group
@@ -368,7 +368,7 @@ def peak():
 
 def tiny_blocks(patch, nbytes=1, **slabs):
     """Answer queries in blocks of few bytes, the smallest there may be, and in slabs as given."""
-    for module in (average, predict, base):
+    for module in (average, predict, predictions):
         patch.setattr(module, "SUPER_NBYTES", nbytes)
     for name, value in slabs.items():
         patch.setattr(average, name, value)
