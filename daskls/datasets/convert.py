@@ -140,9 +140,10 @@ def _check_room(table: Table, dtype: "np.dtype[Any]", folder: Path) -> None:
     # Whole numbers are packed; most floats hardly shrink.
     if dtype.kind == "f" and needed > free:
         raise StoreError(
-            f"{table.n_rows} rows of {table.n_features} features are {needed / 2**30:,.1f} GiB of "
-            f"{dtype} as dense rows, but {free / 2**30:,.1f} GiB are free in {folder}. Reduce the "
-            "features first, as with scikit-learn's TruncatedSVD, or give a larger disk."
+            f"No space left for {table.n_rows} rows of {table.n_features} features: they are "
+            f"{needed >> 20} MiB of {dtype} as dense rows, and {free >> 20} MiB are free in "
+            f"{folder}. Free some space, or give a larger disk; of sparse rows reduce the features "
+            "first, as with scikit-learn's TruncatedSVD."
         )
 
 

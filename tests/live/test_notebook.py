@@ -9,7 +9,7 @@ FIT = """
 import numpy as np, daskls
 X = np.random.default_rng(0).random((2000, 2))
 y = (X * 3).astype(int).sum(axis=1) % 2
-model = daskls.VoronoiSVC(cell_size=100, cv=2, random_state=0, verbose=1).fit(X, y)
+model = daskls.VoronoiSVC(cell_size=100, random_state=0, verbose=1).fit(X, y)
 """
 WITHOUT = "import sys; sys.modules['anywidget'] = None"
 

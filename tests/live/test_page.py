@@ -333,7 +333,7 @@ def test_on_threads_the_fit_runs_and_says_so_once():
 import numpy as np, daskls
 X = np.random.default_rng(0).random((300, 2))
 for _ in range(2):
-    daskls.VoronoiSVC(cell_size=100, C=1.0, gamma=9.0, cv=2, verbose=1).fit(X, X[:, 0] > 0.5)
+    daskls.VoronoiSVC(cell_size=100, C=1.0, gamma=9.0, verbose=1).fit(X, X[:, 0] > 0.5)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], env=python_env(), capture_output=True, text=True, check=True

@@ -502,7 +502,7 @@ def test_info_says_what_became_of_columns(trained, tmp_path):
 
 def test_sparse_rows_that_no_disk_holds_as_dense_are_refused(tmp_path):
     (tmp_path / "wide.libsvm").write_text("1 1:1 900000000000:1\n0 2:1\n")
-    with pytest.raises(StoreError, match=r"2 rows of 900000000000 features are .* GiB"):
+    with pytest.raises(StoreError, match=r"2 rows of 900000000000 features: they are .* MiB"):
         daskls.VoronoiSVC().fit(tmp_path / "wide.libsvm")
 
 
