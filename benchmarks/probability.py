@@ -150,8 +150,9 @@ def draw(journal: Journal) -> Figure:
                 label = f"{own['method']}: {own['maps']}"
                 axes.plot(*point, marker, color=color, fillstyle=fill, label=label)
         axes.set(title=name, xscale="log", xlabel="fit, CPU s", ylabel="log loss")
-    grid[0].legend(fontsize=5)
-    figure.tight_layout()
+    told = grid[0].get_legend_handles_labels()
+    figure.legend(*told, fontsize=6, ncols=3, loc="lower center")
+    figure.tight_layout(rect=(0, 0.16, 1, 1))
     return figure
 
 
