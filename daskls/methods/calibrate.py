@@ -22,6 +22,7 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning, FitRequest
 from daskls.run.progress import StageClock
 from daskls.run.rows import BlockRows, open_rows
+from daskls.scaling.fit import MAX_CELL_ROWS
 from daskls.scaling.regions import (
     HELD_SHARE,
     RegionJob,
@@ -92,6 +93,8 @@ def calibrate(
         "n_folds": len(folds),
     }
     root.write_group(CALIBRATION, maps.arrays(), attributes)
+    # Not before: a fit that was stopped between folds finds the models of those it had done.
+    root.store.drop("held-out-*")
 
 
 def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
@@ -101,7 +104,7 @@ def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
     if request.method.is_local:
         return job
     searched = request.scaling is not None and request.scaling.by_chance
-    size = min(request.cell_size, 2000) if searched else SCORED_ROWS
+    size = min(request.cell_size, MAX_CELL_ROWS) if searched else SCORED_ROWS
     return plan_groups(job, begun.scan.n_kept, size)
 
 
@@ -157,7 +160,6 @@ def _score_fold(
     parts = [held[a : a + TASK_ROWS] for a in range(0, len(held), TASK_ROWS)]
     calls = [(rows.X[part], handle) for part in parts]
     scores = np.concatenate(compute_each(score_held_out, calls, client))
-    begun.root.store.drop(folder.name)
     return _spread(scores, present, n_classes), held
 
 

@@ -170,11 +170,14 @@ def _isotonics(
     """Fit a map for each class of many rows, and one that all others share."""
     n_of_class = positive.sum(axis=0)
     shared = (n_of_class < LEAST_OWN) & (columns.shape[1] > 1)
-    found = [_steps(own, hits, weights) for own, hits in zip(columns.T, positive.T, strict=True)]
+    common: tuple[Float64, Float64] | None = None
     if shared.any():
         of_all = np.repeat(weights, shared.sum())
         common = _steps(columns[:, shared].ravel(), positive[:, shared].ravel(), of_all)
-        found = [common if is_shared else own for own, is_shared in zip(found, shared, strict=True)]
+    found = [
+        common if common and is_shared else _steps(own, hits, weights)
+        for own, hits, is_shared in zip(columns.T, positive.T, shared, strict=True)
+    ]
     knots, values = zip(*found, strict=True)
     ptr = np.cumsum([0, *map(len, knots)]).astype(np.int64)
     return Isotonics(np.concatenate(knots), np.concatenate(values), ptr, of_margins)

@@ -33,7 +33,7 @@ from daskls.scaling.trial import LOOK_ROWS
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
-__all__ = ["resolve"]
+__all__ = ["MAX_CELL_ROWS", "resolve"]
 
 # Cells that are looked at have no more rows than this: larger ones cost a lot and tell little more.
 MAX_CELL_ROWS = 2000

@@ -82,7 +82,7 @@ CONTENTS: tuple[StoredItem, ...] = (
         ("values", "float64", "knots"),
         ("ptr", "int64", "k + 1"),
     ),
-    StoredItem("held-out-*", "*", "any", "a store", "methods/calibrate.py", "a fold is scored"),
+    StoredItem("held-out-*", "*", "any", "a store", "methods/calibrate.py", "all folds are scored"),
     *_of("index", "store/reader.py, last", NEVER, ("bundles", "int64", "bundles, 2")),
     *_of("index", "store/reader.py, last", NEVER, ("first_cell", "int64", "bundles + 1")),
     *_of("index", "methods/cells", NEVER, *TREES),

@@ -293,7 +293,18 @@ def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatc
             model.fit(X, y)
     with pytest.raises(DasklsError, match="not finished"):
         daskls.load(tmp_path / "model")
+    # The models of the folds that were done are there, and are not trained again.
+    marker = tmp_path / "model" / "held-out-000" / "index" / "zarr.json"
+    written = marker.stat().st_mtime_ns
+    folders = {}
+
+    def watched(X, handle):
+        folders[handle.path] = marker.stat().st_mtime_ns
+        return score(X, handle)
+
+    monkeypatch.setattr(calibrate, "score_held_out", watched)
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+    assert set(folders.values()) == {written}
     assert not [path for path in (tmp_path / "model").iterdir() if "held-out" in path.name]
 
 
