@@ -116,8 +116,13 @@ CHUNKS = KeyStream(0, users=("partition.chunks",), permutes=True)
 # Folds of a neighborhood, and the pairs of its rows whose distances its widths are taken from.
 NEIGHBORHOOD = Stream(("row", 3), users=("methods.neighborhoods.train",), meets=("CELL_FOLDS",))
 # The same of the neighborhoods that local selection looks at, and which rows these are around.
-EVALUATED = Stream(("row", "n_neighbors", 4), users=("methods.neighborhoods.train",))
-SELECTED_ROWS = Stream(("n_rows", 5), users=("methods.neighborhoods.fit",), meets=("CELL_FOLDS",))
+EVALUATED = Stream(
+    ("row", "n_neighbors", 4),
+    users=("methods.neighborhoods.train", "methods.neighborhoods.left_out"),
+)
+SELECTED_ROWS = Stream(
+    ("n_rows", 5), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",)
+)
 # The same of the neighborhood of a query, of a training row left out of its own, and of a center
 # while candidates are compared.
 QUERY = Stream(("row", 6), users=("methods.neighborhoods.lazy",), meets=("CELL_FOLDS",))
@@ -153,6 +158,8 @@ HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions",))
 # Which rows are in which subsample, and which validate: equal to the order in which rows are
 # assigned to chunks, by fits of another method.
 SUBSAMPLES = KeyStream(0, users=("partition.subsamples",), meets=("CHUNKS",), permutes=True)
+# Folds of the rows that C and gamma are selected on, and the pairs that widths are taken from.
+SELECTING = Stream(("n_rows", 0, 11), users=("methods.sampling.select",))
 # Which rows are drawn from the ball around a support row.
 BALLS = KeyStream(1 << 52, users=("partition.subsamples",))
 

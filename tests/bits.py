@@ -74,7 +74,7 @@ METHODS = (
     (
         "KNNSVC",
         FEW,
-        {"plain": {}, "weights": {**ONE, **WEIGHTS}, "poly": ONE_POLY},
+        {"plain": {"C": 1.0}, "weights": {**ONE, **WEIGHTS}, "poly": ONE_POLY},
     ),
     ("KernelKNNClassifier", SOME, {"plain": {}, "poly": {"kernel": "poly", "gamma": 0.5}}),
     (
@@ -91,7 +91,7 @@ METHODS = (
         "LocalSamplingSVC",
         FEW,
         {
-            "plain": {},
+            "plain": {"C": 1.0},
             "weights": {**ONE, **WEIGHTS},
             "poly": {**ONE_POLY, "radius_scale": 1.0},
         },
@@ -99,7 +99,7 @@ METHODS = (
     (
         "NeighborSamplingSVC",
         FEW,
-        {"plain": {}, "weights": {**ONE, **WEIGHTS}, "poly": ONE_POLY},
+        {"plain": {"C": 1.0}, "weights": {**ONE, **WEIGHTS}, "poly": ONE_POLY},
     ),
     (
         "FalkNoiseFilter",

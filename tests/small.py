@@ -60,7 +60,7 @@ WAYS = {
         {"fit_intercept": True},
         {"loss": "squared_error", "cv": 5, "C": None, "gamma": None, "kernel": "auto"},
     ],
-    "KNNSVC": [{"feature_scale": "spread"}],
+    "KNNSVC": [{"feature_scale": "spread"}, {"C": None, "gamma": None}],
     "FalkSVC": [
         {"feature_scale": [2.0, 0.5]},
         {"selection": "local", "C": [1, 10], "gamma": None},
@@ -68,7 +68,10 @@ WAYS = {
         {"kernel": "poly", "gamma": 1.0, "assign": "center"},
     ],
     "LandmarkSVC": [{"projection": "rbf", "C": 1.0}],
-    "LocalSamplingSVC": [{"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5}],
+    "LocalSamplingSVC": [
+        {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5},
+        {"C": None, "gamma": None},
+    ],
 }
 # A variant to run the contract on, instead of every method: JSON such as
 # {"VoronoiSVC": {"loss": "hinge"}}.

@@ -412,13 +412,6 @@ def check_path(path, parameter):
     ]
 
 
-@pytest.mark.parametrize("method", ["local-sampling", "cglq"])
-def test_candidates_of_samples_start_no_cluster(method, folder, data, no_cluster):
-    args = ("fit", data, folder / "none.zarr", "--method", method, "--C", "1,10")
-    result = run(*args, code=2)
-    assert "C has 2 candidates; give one value" in result.stderr
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     path = folder / f"{method}.zarr"

@@ -51,7 +51,7 @@ def test_bare_it_prints_its_help(args):
         (("--method", "chunks", "--C", "0"), "'C' parameter"),
         (("--method", "l3", "--C", "1e39"), "C holds 1e+39"),
         (("--method", "falk", "--n-neighbors", "0"), "n_neighbors"),
-        (("--method", "cglq", "--C", "1,2"), "C has 2 candidates; give one value"),
+        (("--method", "cglq", "--C", "1,-2"), "C holds -2; every value must be positive"),
     ],
 )
 def test_parameters_are_checked_before_a_cluster_starts(options, message, data, no_cluster):

@@ -69,10 +69,18 @@ refit : "folds" or "cell", default "folds"
     # One value each: nothing is chosen.
     "kernel": """
 kernel : "rbf", "linear" or "poly", default "rbf\"""",
-    "C": """
-C : float or None. Box bound of a row of weight 1; None: 1.""",
     "gamma": """
 gamma : float or None. None: scikit-learn's "scale", of the sampled rows.""",
+    # Selected for the whole model, unless they are given.
+    "selected_C": """
+C : float, sequence of float, or None
+    Box bound of a row of weight 1. Of several values, one is selected on rows that are held out.
+    None: where gamma is None or has several values, of the papers' 1, 4, 16, 64; else 1.""",
+    "selected_gamma": """
+gamma : float, sequence of float (not of KNNSVC's "poly"), or None
+    None: where C is None or has several values, and the kernel is "rbf", of 1 / q^2 with q the
+    percentiles 1, 10, 50, 90 of the distances of the rows that it is selected on; else
+    scikit-learn's "scale", of the sampled rows.""",
     "degree": """
 degree : int, >= 1, default 3. Of "poly".""",
     "coef0": """

@@ -12,21 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
+    SELECTION_COSTS,
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
     counts,
+    selection_of,
     svm_spec,
 )
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.neighborhoods.method import Falk
 from daskls.records import SolverSpec
-from daskls.store.layout import Root
 
 __all__ = ["FalkSVC"]
 
 # The papers' grid of local model selection.
-SELECTION_COSTS = (1.0, 4.0, 16.0, 64.0)
 PERCENTILES = (1, 10, 50, 90)
 
 Candidates = float | Sequence[float] | None
@@ -234,9 +234,7 @@ class FalkSVC(NeighborhoodClassifier):
     @property
     def selected_(self) -> dict[str, Any] | None:
         """The selected parameters, with the errors of all candidates; None without a selection."""
-        check_is_fitted(self)
-        selected: dict[str, Any] | None = Root.open(self._reader.path).attributes.get("selected")
-        return selected
+        return selection_of(self)
 
     @property
     def cover_(self) -> dict[str, int]:

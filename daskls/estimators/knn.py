@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import StrOptions
@@ -12,6 +13,10 @@ from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
     counts,
+    open_widths,
+    selecting_spec,
+    selection_of,
+    selects,
     svm_spec,
 )
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
@@ -19,7 +24,7 @@ from daskls.estimators.scale import FeatureScaleParam
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
 
-__all__ = ["KNNSVC", "KernelKNNClassifier"]
+__all__ = ["KNNSVC", "KernelKNNClassifier", "check_single"]
 
 
 def one_count(estimator: Any) -> int:
@@ -48,7 +53,9 @@ def check_single(spec: SolverSpec) -> SolverSpec:
 class KNNSVC(NeighborhoodClassifier):
     """kNNSVM: an SVM on the nearest training rows of every query, trained at prediction.
 
-    `fit` only regroups the rows. Neighbors are exact. Neighborhoods of one class need
+    `fit` only regroups the rows, and selects C and the width where neither is given: by leaving out
+    1 % of the rows (2000 at least, 5000 at most), one at a time. That costs about as much as
+    predicting five times as many. Neighbors are exact. Neighborhoods of one class need
     no training; queries of a block with the same neighbors share an SVM.
 
     Parameters
@@ -56,14 +63,18 @@ class KNNSVC(NeighborhoodClassifier):
     n_neighbors : int, default 100. k; at most the number of rows, which gives the usual SVM.
     {kernel}
         For "poly" rows are near each other in the kernel's feature space.
-    {C, gamma, degree, coef0, k_tol, feature_scale, class_weight, probability, store, client}
-    {random_state, verbose}
+    {selected_C, selected_gamma, degree, coef0, k_tol, feature_scale, class_weight, probability}
+    {store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
     {feature_scale_}
     n_cells_ : int. 0: nothing is trained beforehand.
+    selected_ : dict or None. What was selected: n_neighbors, C, gamma, percentile (a width by each
+        neighborhood's own distances), and the error of every candidate as nested lists (k, width
+        from large to small, C); those far from the best were dropped after some of the rows. None
+        where C or gamma was given.
     {stage_s_}
 
     References
@@ -123,10 +134,25 @@ class KNNSVC(NeighborhoodClassifier):
         self.verbose = verbose
 
     def _solver(self) -> SolverSpec:
-        return check_single(svm_spec(self, (1.0,)))
+        spec = selecting_spec(self)
+        if self.kernel == "poly":
+            check_single(replace(spec, C=None))
+        return spec
 
     def _method(self) -> KNNSVM:
-        return KNNSVM(n_neighbors=(one_count(self),))
+        k = one_count(self)
+        if not selects(self):
+            return KNNSVM((k,))
+        return KNNSVM((k,), selection="left_out", percentiles=open_widths(self))
+
+    def _sizes(self) -> dict[str, Any]:
+        # Rows are left out one at a time.
+        return {**super()._sizes(), "n_folds": None}
+
+    @property
+    def selected_(self) -> dict[str, Any] | None:
+        """The selected parameters, with the errors of all candidates; None if they were given."""
+        return selection_of(self)
 
 
 @share_docs()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
@@ -14,8 +15,23 @@ from daskls.estimators.inputs import candidates, flat
 from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures
 from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.records import SolverSpec
+from daskls.store.layout import Root
 
-__all__ = ["SVM_CONSTRAINTS", "NeighborhoodClassifier", "counts"]
+__all__ = [
+    "SELECTION_COSTS",
+    "SVM_CONSTRAINTS",
+    "NeighborhoodClassifier",
+    "counts",
+    "open_widths",
+    "selecting_spec",
+    "selection_of",
+    "selects",
+    "svm_spec",
+]
+
+# The papers' candidates of a selection: C, and widths as percentiles of distances, widest first.
+SELECTION_COSTS = (1.0, 4.0, 16.0, 64.0)
+SELECTION_PERCENTILES = (90.0, 50.0, 10.0, 1.0)
 
 SVM_CONSTRAINTS: dict[str, Any] = {
     "kernel": [StrOptions({"rbf", "linear", "poly"})],
@@ -79,3 +95,28 @@ def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
         refit="cell",
         fit_intercept=True,
     )
+
+
+def selects(estimator: Any) -> bool:
+    """Whether C and gamma are selected: neither is given, or several candidates are."""
+    values = [candidates(name, getattr(estimator, name)) for name in ("C", "gamma")]
+    return values == [None, None] or any(len(value) > 1 for value in values if value)
+
+
+def selecting_spec(estimator: Any) -> SolverSpec:
+    """Return the solver's part of an estimator that selects C and gamma where they are open."""
+    return svm_spec(estimator, SELECTION_COSTS if selects(estimator) else (1.0,))
+
+
+def open_widths(estimator: Any) -> tuple[float, ...] | None:
+    """Return the candidate widths of a selection, as percentiles; None where gamma is given."""
+    is_open = estimator.gamma is None and estimator.kernel == "rbf"
+    return SELECTION_PERCENTILES if selects(estimator) and is_open else None
+
+
+def selection_of(estimator: Any) -> dict[str, Any] | None:
+    """Return what a fit has selected for the whole model; None where all was given."""
+    check_is_fitted(estimator)
+    root = Root.open(estimator._reader.path)
+    selected: dict[str, Any] | None = root.attributes.get("selected")
+    return selected

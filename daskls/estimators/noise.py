@@ -16,11 +16,8 @@ from daskls.estimators.columns import check_names, keep_names
 from daskls.estimators.docs import share_docs
 from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input, is_in_memory
-from daskls.estimators.knn import KNNSVC
-from daskls.estimators.neighborhoods import (
-    SVM_CONSTRAINTS,
-    NeighborhoodClassifier,
-)
+from daskls.estimators.knn import KNNSVC, check_single
+from daskls.estimators.neighborhoods import SVM_CONSTRAINTS, NeighborhoodClassifier, svm_spec
 from daskls.estimators.scale import FeatureScaleParam
 from daskls.records import Float64
 from daskls.run.compute import compute
@@ -308,8 +305,10 @@ class KNNSVMNoiseFilter(NoiseFilter):
     ----------
     n_neighbors : int, default 100
     threshold : float in [0, 1], default 0.5. Rows of a smaller probability are noise.
-    kernel, C, gamma, degree, coef0, tol, feature_scale, store, client, random_state, verbose : as
-        for `KNNSVC`
+    C : float or None. Box bound of a row of weight 1; None: 1.
+    {gamma}
+    kernel, degree, coef0, tol, feature_scale, store, client, random_state, verbose : as for
+        `KNNSVC`
 
     Attributes
     ----------
@@ -383,7 +382,9 @@ class KNNSVMNoiseFilter(NoiseFilter):
     def _classifier(self) -> NeighborhoodClassifier:
         params = self.get_params(deep=False)
         params.pop("threshold")
-        return KNNSVC(**params)
+        # A row is judged by the SVM that it is asked for: nothing is selected by noisy labels.
+        check_single(svm_spec(self, (1.0,)))
+        return KNNSVC(**{**params, "C": 1.0 if self.C is None else self.C})
 
     @property
     def proba_(self) -> Float64:

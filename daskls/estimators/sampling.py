@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -9,10 +10,17 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import NonConvergenceWarning, ParameterError
+from daskls.errors import NonConvergenceWarning
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
-from daskls.estimators.neighborhoods import COMMON_CONSTRAINTS, SVM_CONSTRAINTS, svm_spec
+from daskls.estimators.neighborhoods import (
+    COMMON_CONSTRAINTS,
+    SVM_CONSTRAINTS,
+    open_widths,
+    selecting_spec,
+    selection_of,
+    selects,
+)
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.records import SolverSpec
@@ -60,16 +68,16 @@ class SampledClassifier(LocalClassifier):
             )
 
     def _solver(self) -> SolverSpec:
-        """Return the solver's part; refuse candidates, which nothing here chooses from."""
-        spec = svm_spec(self, (1.0,))
-        for name, values in (("C", spec.C), ("gamma", spec.gamma)):
-            if values is not None and len(values) > 1:
-                raise ParameterError(
-                    f"{name} has {len(values)} candidates; give one value. To choose, fit a model "
-                    "of each and compare their scores on rows that were held out (in Python "
-                    "scikit-learn's GridSearchCV does)."
-                )
-        return spec
+        return selecting_spec(self)
+
+    def _selection(self) -> dict[str, Any]:
+        """Return the method's part of the selection of C and gamma."""
+        return {"selects": selects(self), "percentiles": open_widths(self)}
+
+    @property
+    def selected_(self) -> dict[str, Any] | None:
+        """The C and gamma that were selected, and their error; None where they were given."""
+        return selection_of(self)
 
     @property
     def n_initial_support_(self) -> int:
@@ -114,14 +122,16 @@ class LocalSamplingSVC(SampledClassifier):
         None: 0.1, 0.2 and so on, up to 2, until two successive values have no smaller validation
         error than the best before. (The paper stops at the first such value.) Where a larger radius
         adds no row, the next one is tried.
-    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, probability, store, client}
-    {random_state, verbose}
+    {kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight, probability, store}
+    {client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 1: one model predicts everywhere.
     radius_scale_ : float. The beta of the smallest validation error, the smallest of equal ones.
+    selected_ : dict or None. What was selected: C and gamma, how many rows they were selected on,
+        and their validation error there. None where C or gamma was given.
     n_initial_support_ : int. Support rows of all subsamples.
     path_ : record array (n_tried,). ``radius_scale``, ``n_rows`` of the sample, ``n_support``,
         ``validation_error`` and ``seconds`` of the training of each model that was tried.
@@ -130,6 +140,9 @@ class LocalSamplingSVC(SampledClassifier):
 
     Notes
     -----
+    C and gamma are selected on the first rows of the permutation that subsamples are drawn from:
+    1 % of all rows, but 2000 at least and 5000 at most.
+
     One row in ten, but 10,000 at most, validates: it is in no subsample, no ball and no model. All
     draws go by hashed row numbers: they depend on the seed and the row alone.
 
@@ -184,8 +197,8 @@ class LocalSamplingSVC(SampledClassifier):
         n_subsamples: int | None = None,
         radius_scale: float | None = None,
         kernel: Literal["rbf", "linear", "poly"] = "rbf",
-        C: float | None = None,
-        gamma: float | None = None,
+        C: float | Sequence[float] | None = None,
+        gamma: float | Sequence[float] | None = None,
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
@@ -217,6 +230,7 @@ class LocalSamplingSVC(SampledClassifier):
             sample_fraction=_given(self.sample_fraction, float),
             n_subsamples=_given(self.n_subsamples, int),
             radius_scale=_given(self.radius_scale, float),
+            **self._selection(),
         )
 
     @property
@@ -239,13 +253,15 @@ class NeighborSamplingSVC(SampledClassifier):
         The part of all rows in the first subsample, and in that which each round adds. None: as
         for `LocalSamplingSVC`.
     n_neighbors : int, >= 1, default 5. Nearest rows of each support row that a round adds.
-    {kernel, C, gamma, degree, coef0, svc_tol, class_weight, probability, store, client}
-    {random_state, verbose}
+    {kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight, probability, store}
+    {client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 1: one model predicts everywhere.
+    selected_ : dict or None. What was selected: C and gamma, how many rows they were selected on,
+        and their validation error there. None where C or gamma was given.
     n_initial_support_ : int. Support rows of the first subsample.
     path_ : record array (n_tried,). ``round`` (0: the subsample alone), ``n_rows`` of the sample,
         ``n_support``, ``validation_error`` and ``seconds`` of the training of each model. The one
@@ -255,6 +271,8 @@ class NeighborSamplingSVC(SampledClassifier):
 
     Notes
     -----
+    C and gamma are selected as by `LocalSamplingSVC`.
+
     One row in ten, but 10,000 at most, validates: it is in no sample. All draws go by hashed row
     numbers. Neighbors are exact and Euclidean. A round needs a validation error at least 1 % below
     those before it, or it is the last; there are 10 at most. The paper leaves the size of the new
@@ -296,8 +314,8 @@ class NeighborSamplingSVC(SampledClassifier):
         *,
         n_neighbors: int = 5,
         kernel: Literal["rbf", "linear", "poly"] = "rbf",
-        C: float | None = None,
-        gamma: float | None = None,
+        C: float | Sequence[float] | None = None,
+        gamma: float | Sequence[float] | None = None,
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
@@ -327,4 +345,5 @@ class NeighborSamplingSVC(SampledClassifier):
         return CGLQ(
             sample_fraction=_given(self.sample_fraction, float),
             n_neighbors=int(self.n_neighbors),
+            **self._selection(),
         )

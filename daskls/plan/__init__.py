@@ -11,6 +11,7 @@ from daskls.plan.bundles import (
     SamplePlan,
     bundle_cost,
     group_open,
+    n_selecting,
     plan_bundles,
     plan_sample,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "leaf_nbytes",
     "mib",
     "model_nbytes",
+    "n_selecting",
     "plan_bundles",
     "plan_sample",
     "usable_nbytes",

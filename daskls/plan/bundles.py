@@ -15,6 +15,7 @@ __all__ = [
     "SamplePlan",
     "bundle_cost",
     "group_open",
+    "n_selecting",
     "plan_bundles",
     "plan_sample",
 ]
@@ -39,6 +40,11 @@ MIN_SAMPLE_NBYTES = 64 << 20
 N_BUNDLES = 64
 MIN_BUNDLE_COST = 2e6
 MAX_BUNDLE_COST = 3e7
+
+# Parameters of the whole model are selected on one row in so many: enough that an error of a few
+# percent is known to some tenths, and few enough that their kernel matrix fits a task.
+ROWS_PER_SELECTING_ROW = 100
+LEAST_SELECTING, MOST_SELECTING = 2000, 5000
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,16 @@ class Plan:
 
     bundles: tuple[Bundle, ...]
     peak_nbytes: int
+
+
+def n_selecting(n_rows: int) -> int:
+    """Return how many rows parameters are selected on that are one for the whole model.
+
+    >>> [n_selecting(n) for n in (500, 50_000, 300_000, 10_000_000)]
+    [500, 2000, 3000, 5000]
+    """
+    share = -(-n_rows // ROWS_PER_SELECTING_ROW)
+    return min(max(share, LEAST_SELECTING), MOST_SELECTING, n_rows)
 
 
 def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:

@@ -63,7 +63,7 @@ class SelectionDisplay:
 
         Parameters
         ----------
-        estimator : fitted FalkSVC with ``selection="local"`` or ``"grid"``
+        estimator : fitted FalkSVC with ``selection="local"`` or ``"grid"``, or KNNSVC
 
         Returns
         -------
@@ -77,7 +77,13 @@ class SelectionDisplay:
         if selected is None:
             raise ParameterError(
                 f"This {type(estimator).__name__} has made no selection for all neighborhoods; "
-                'SelectionDisplay draws that of a FalkSVC with selection="local" or "grid".'
+                'SelectionDisplay draws that of a FalkSVC with selection="local" or "grid", or of '
+                "a KNNSVC."
+            )
+        if "errors" not in selected:
+            raise ParameterError(
+                f"A {type(estimator).__name__} keeps the chosen candidate alone, which is in its "
+                "selected_; SelectionDisplay draws the errors of all, as a FalkSVC keeps them."
             )
         errors = np.array(selected["errors"])
         meta, spec = estimator._reader.meta, estimator._reader.spec
@@ -85,15 +91,19 @@ class SelectionDisplay:
         percentiles = meta["method"]["percentiles"]
         if percentiles is not None:
             widths = [f"{p:g} %" for p in percentiles]
+            width = percentiles.index(selected["percentile"])
         else:
-            values = meta["spec"]["gamma"] or spec.gamma or [1.0]
-            widths = [f"{gamma:.3g}" for gamma in sorted(values)]
+            values = sorted(meta["spec"]["gamma"] or spec.gamma or [1.0])
+            widths = [f"{gamma:.3g}" for gamma in values]
+            width = values.index(selected["gamma"]) if selected["gamma"] in values else 0
+        costs = sorted(meta["spec"]["C"])
         return cls(
             errors=errors,
             n_neighbors=candidates,
             width_labels=widths,
-            cost_labels=[f"{C:.3g}" for C in sorted(meta["spec"]["C"])],
-            chosen=tuple(int(i) for i in np.unravel_index(errors.argmin(), errors.shape)),
+            cost_labels=[f"{C:.3g}" for C in costs],
+            # Not the smallest error: a candidate that was dropped may have erred less on few rows.
+            chosen=(candidates.index(selected["n_neighbors"]), width, costs.index(selected["C"])),
         )
 
     def plot(self, axes: Any = None) -> Self:

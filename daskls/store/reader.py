@@ -103,13 +103,16 @@ def write_center_index(
     _write_index(root, bundles, first_cells, {"centers": X, "numbers": numbers}, {"gamma": gamma})
 
 
-def write_row_index(root: Root, gamma: float | None) -> None:
-    """Set the marker of a model that is its rows."""
-    _write_index(root, [], [0], {}, {"gamma": gamma})
+def write_row_index(root: Root, selected: Mapping[str, float | None]) -> None:
+    """Set the marker of a model that is its rows; queries are answered by what was selected."""
+    _write_index(root, [], [0], {}, selected)
 
 
 def write_single_index(
-    root: Root, bundle: tuple[int, int], gamma: float | None, summary: dict[str, Any]
+    root: Root,
+    bundle: tuple[int, int],
+    selected: Mapping[str, float | None],
+    summary: dict[str, Any],
 ) -> None:
     """Write which bundle's one cell is the model, and what was tried; then set the marker.
 
@@ -117,10 +120,10 @@ def write_single_index(
     ----------
     root : Root
     bundle : (int, int)
-    gamma : float, or None of a kernel without
+    selected : dict. C, and gamma or None of a kernel without.
     summary : dict. JSON values: what was tried, and what was chosen.
     """
-    _write_index(root, [bundle], [0, 1], {}, {"gamma": gamma, "summary": summary})
+    _write_index(root, [bundle], [0, 1], {}, {**selected, "summary": summary})
 
 
 class Report(np.recarray[Any, Any]):
@@ -212,11 +215,16 @@ class ModelReader:
 
     @cached_property
     def spec(self) -> SolverSpec:
-        """Parameters that the cells were trained with; gamma as the fit found it."""
-        spec = self.resolved.spec
+        """Parameters that the cells were trained with; C and gamma as the fit found them."""
+        spec, C, gamma = self.resolved.spec, self.selected("C"), self.selected("gamma")
+        spec = spec if C is None else replace(spec, C=(C,))
+        return spec if gamma is None else replace(spec, gamma=(gamma,))
+
+    def selected(self, name: str) -> float | None:
+        """Return the value of a parameter that the fit has selected for the whole model, if any."""
         with malformed_is_damage(self.index.where()):
-            gamma = self.index.attrs.get("gamma")
-            return spec if gamma is None else replace(spec, gamma=(float(str(gamma)),))
+            value = self.index.attrs.get(name)
+            return None if value is None else float(str(value))
 
     @property
     def cover(self) -> dict[str, int]:

@@ -97,7 +97,7 @@ def test_candidates_are_refused(method):
     with pytest.raises(ParameterError, match="takes one"):
         method([5, 10]).fit(X, y)
     with pytest.raises(ParameterError, match="give one value"):
-        method(5, gamma=[1.0, 2.0]).fit(X, y)
+        method(5, kernel="poly", gamma=[1.0, 2.0]).fit(X, y)
     with pytest.raises(ParameterError, match="whole number"):
         method([0]).fit(X, y)
 

@@ -13,7 +13,7 @@ from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
 from support import checkers
 
-from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, StoreError
+from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, ParameterError, StoreError
 from daskls.solvers.folds import assign_folds
 from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.store.dataset import DatasetWriter, open_dataset
@@ -187,3 +187,11 @@ def test_a_kernel_that_overflows_is_one_error(flipped):
     X, y, _ = flipped
     with pytest.raises(DataError, match="overflows"):
         KNNSVMNoiseFilter(20, kernel="poly", gamma=1.0).fit(X * 1e7, y)
+
+
+def test_the_svm_of_neighbors_takes_one_C():
+    X, y = checkers(100)
+    with pytest.raises(ParameterError, match="C has 2 candidates"):
+        KNNSVMNoiseFilter(20, C=[1.0, 10.0]).fit(X, y)
+    model = KNNSVMNoiseFilter(20, random_state=0).fit(X, y)
+    assert model.model_.selected_ is None

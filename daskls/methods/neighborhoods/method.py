@@ -1,6 +1,6 @@
 """FaLK-SVM and its family: SVMs, or votes, on the nearest rows of centers or of queries."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from daskls.errors import StoreError
@@ -12,6 +12,7 @@ from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
 from daskls.records import Float64, Ints, Reals
 from daskls.store.centers import read_centers
+from daskls.store.guard import damaged
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles
@@ -51,7 +52,7 @@ class NeighborMethod(NeighborSpec, Method):
         """Gather the rows by leaf: the model is its rows."""
         from daskls.methods.neighborhoods.fit import fit_rows
 
-        fit_rows(begun, clock, client)
+        fit_rows(self, begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Compute scores from the nearest rows of each query."""
@@ -120,6 +121,17 @@ class KNNSVM(NeighborMethod):
     """kNNSVM: the SVM of each query's neighbors."""
 
     name = "knnsvm"
+
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
+        """Train the SVM of each query's nearest rows, by the width that was selected."""
+        percentile = reader.selected("percentile")
+        own = replace(self, percentiles=None if percentile is None else (percentile,))
+        return super(KNNSVM, own).scores(reader, X)
+
+    def check_index(self, reader: ModelReader) -> None:
+        """As of `Method`."""
+        if self.selection is not None and reader.selected("C") is None:
+            raise damaged(reader.index.where(), "the model lacks what its fit selected")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
         """Return the probability of each label by the row's neighbors without the row itself."""

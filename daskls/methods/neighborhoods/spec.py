@@ -16,7 +16,7 @@ class NeighborSpec:
     n_assigned : k', or None for k // 2
     assign : the center whose model predicts a query: that of its nearest row ("point"), the nearest
         one ("center"), or the nearest ``n_centers`` together ("k_centers")
-    selection : "local", "grid", "each", or None
+    selection : "local", "grid", "each"; of queries that train, "left_out"; or None
     percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
         is given
     n_selected : int. Neighborhoods that local selection evaluates.

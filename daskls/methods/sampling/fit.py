@@ -43,6 +43,7 @@ def fit_samples(
         gather_rows(lighter, exchange, leaf_rows, clock, client)
     search = searcher(lighter, spec, clock, client)
     search.draw()
+    search.select()
     _finish(begun.root, search.steps(), search.job)
 
 
@@ -59,9 +60,10 @@ def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
         }
         for step in steps
     ]
-    gamma = job.spec.gamma[0] if job.spec.gamma else None
+    spec = job.spec
+    selected = {"C": (spec.C or (1.0,))[0], "gamma": spec.gamma[0] if spec.gamma else None}
     summary = {"best": best.value, "n_initial_support": _n_initial(root), "path": path}
-    write_single_index(root, (best.number, best.number), gamma, summary)
+    write_single_index(root, (best.number, best.number), selected, summary)
 
 
 def _n_initial(root: Root) -> int:

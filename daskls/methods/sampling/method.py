@@ -85,6 +85,8 @@ class LocalSampling(Sampling):
             self.n_subsamples,
             split="raise n_subsamples or ",
         )
+        if self.selects:
+            plan.check_selection(extent, lighter, self.n_selecting(draws))
         plan.most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
 
     def searcher(self) -> "type[SampleSearch]":
@@ -107,6 +109,8 @@ class CGLQ(Sampling):
 
         lighter = plan.beside_svc(resources)
         draws, _ = plan.check_subsamples(extent, lighter, self.sample_fraction, self.n_subsamples)
+        if self.selects:
+            plan.check_selection(extent, lighter, self.n_selecting(draws))
         plan.check_rounds(extent, lighter, draws, self.n_neighbors)
 
     def searcher(self) -> "type[SampleSearch]":

@@ -13,6 +13,7 @@ from daskls.partition.subsamples import Draws, plan_draws, sampling_sizes
 from daskls.plan import Extent, Resources, check_block, check_gather, check_usable, usable_nbytes
 from daskls.records import F4, F8, SolverSpec
 from daskls.solvers.hinge.large import held_nbytes, large_nbytes
+from daskls.solvers.hinge.solver import HINGE
 
 __all__ = [
     "SEARCHED_ROWS",
@@ -20,6 +21,7 @@ __all__ = [
     "beside_svc",
     "cache_nbytes",
     "check_rounds",
+    "check_selection",
     "check_subsamples",
     "check_trained",
     "most_pairs",
@@ -77,6 +79,19 @@ def check_subsamples(
     remedy = f"{split}lower sample_fraction below {fraction:g}"
     check_trained(sizes, draws.subsample_rows, resources, what="A subsample", remedy=remedy)
     return draws, fraction
+
+
+def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
+    """Refuse to select C and gamma on more rows than a task holds.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    sizes = extent.sizes
+    needed = 2 * n_rows * sizes.row_nbytes + HINGE.nbytes(sizes, n_rows)
+    what = f"Selecting C and gamma on {n_rows} rows x {sizes.n_features} features"
+    check_usable(what, needed, resources, "give one value of each")
 
 
 def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors: int) -> None:

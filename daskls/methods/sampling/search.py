@@ -9,6 +9,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.methods.sampling.plan import cache_nbytes, check_trained
+from daskls.methods.sampling.select import evaluate_candidates
 from daskls.methods.sampling.spec import SamplingSpec
 from daskls.methods.sampling.train import (
     DRAWN,
@@ -65,13 +66,14 @@ class SampleSearch:
             sampling.sample_fraction, sampling.n_subsamples, n_rows, n_classes
         )
         draws = plan_draws(n_rows, self.fraction, n_subsamples, begun.seed)
+        self.n_selecting = sampling.n_selecting(draws)
         self.job = SamplingJob(
             rows_handle(begun),
             draws,
-            resolved_spec(begun),
+            begun.request.spec if sampling.percentiles else resolved_spec(begun),
             n_classes,
             cache_nbytes(begun.sizes, draws.subsample_rows, begun.resources),
-            self.n_rounds * draws.subsample_rows,
+            max(self.n_rounds * draws.subsample_rows, self.n_selecting - draws.n_sampled),
         )
         self.reader = self.job.handle.open()
 
@@ -81,6 +83,25 @@ class SampleSearch:
         with self.clock.stage("draw", n, self.count(DRAWN)):
             self.run(draw_rows, DRAWN, rows.tolist(), self.job)
         self.drawn = self.tiles(DRAWN, n)
+
+    def select(self) -> None:
+        """Take the C and gamma that do best on a few of the drawn rows, unless they are given."""
+        if not self.n_selecting:
+            return
+        root = self.begun.root
+        selected = root.attributes.get("selected")
+        if selected is None:
+            args = self.n_selecting, self.sampling.percentiles, TrainJob(self.job, self.drawn)
+            with self.clock.stage("select", 1, None):
+                selected = self.compute_small(evaluate_candidates, *args)
+            # Before any training, so that a resumed fit does not select again.
+            root.update(selected=selected)
+        C, gamma = (None if v is None else (v,) for v in (selected["C"], selected["gamma"]))
+        # Rows of one class tell nothing: the smallest C, and scikit-learn's gamma.
+        spec = resolved_spec(self.begun)
+        least = (min(spec.C or (1.0,)),)
+        first = spec.gamma[:1] if spec.gamma else None
+        self.job = replace(self.job, spec=replace(spec, C=C or least, gamma=gamma or first))
 
     def steps(self) -> list[Step]:
         """Train one model after the other, until they are no better."""

@@ -1,0 +1,59 @@
+"""Selection of C and gamma for the one model, by cross-validation of a few rows drawn by number."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daskls.methods.sampling.train import TrainJob, read_drawn, read_further
+from daskls.records import CellReport, Int64, LocalModel
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.seeds import SELECTING
+from daskls.solvers.hinge.neighborhood import fit_neighborhood
+
+__all__ = ["evaluate_candidates"]
+
+
+@undisturbed
+def evaluate_candidates(
+    n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
+) -> dict[str, Any]:
+    """Return the candidates of the smallest error on so many of the drawn rows.
+
+    Where the rows are of one class, or equal, nothing tells candidates apart: C and gamma are None.
+    """
+    own = job.own
+    with one_blas_thread():
+        rows = own.handle.open().read_positions(_positions(n_rows, job))
+        folds = min(own.spec.cv, n_rows)
+        model: LocalModel = fit_neighborhood(
+            rows.X,
+            rows.codes,
+            rows.weights,
+            n_rows,
+            replace(own.spec, cv=folds, search="full"),
+            percentiles,
+            CellReport(0, 0, 0, 0, 0.0),
+            SELECTING(own.draws.seed, n_rows=n_rows),
+            at_origin=own.spec.kernel == "poly",
+        )
+    report = model.report
+    has_gamma = own.spec.kernel != "linear" and not math.isnan(report.gamma)
+    return {
+        "C": None if math.isnan(report.C) else report.C,
+        "gamma": report.gamma if has_gamma else None,
+        "n_rows": n_rows,
+        "validation_error": report.validation_error,
+    }
+
+
+def _positions(n_rows: int, job: TrainJob) -> Int64:
+    """Return where the first rows of the permutation stand, in the order of row numbers."""
+    own = job.own
+    n_first = min(n_rows, own.draws.n_sampled)
+    rows, _, positions = read_drawn(own, job.tiles, 0, n_first)
+    numbers, further = read_further(own, job.tiles, 0, n_rows - n_first)
+    order = np.argsort(np.concatenate([rows.numbers, numbers]))
+    found: Int64 = np.concatenate([positions, further])[order]
+    return found
