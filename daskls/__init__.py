@@ -8,6 +8,7 @@ from daskls.registry import FILTERS, METHODS
 
 if TYPE_CHECKING:
     from daskls.errors import (
+        AdviceWarning,
         ClusterError,
         DasklsError,
         DataError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KNNSVC",
+    "AdviceWarning",
     "ClusterError",
     "DasklsError",
     "DataError",
@@ -59,6 +61,7 @@ _HOMES = {
     "TableEncoder": "daskls.estimators.encoder",
     **dict.fromkeys(
         (
+            "AdviceWarning",
             "ClusterError",
             "DasklsError",
             "DataError",

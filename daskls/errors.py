@@ -1,6 +1,7 @@
 """Every error that daskls raises on purpose. Each message says: what, got, limit, remedy."""
 
 __all__ = [
+    "AdviceWarning",
     "ClusterError",
     "DamageError",
     "DasklsError",
@@ -114,7 +115,25 @@ class DamageError(StoreError):
         self.why = why
 
 
-class GridEdgeWarning(UserWarning):
+class AdviceWarning(UserWarning):
+    """What a fit shows that can be done better: what, how much, and what to do; once a fit.
+
+    All warnings about data, parameters and models are of this category, so that one filter
+    silences them, or turns them into errors.
+
+    Examples
+    --------
+    >>> import warnings, daskls
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     model = daskls.VoronoiSVC(loss="hinge", feature_scale=None, cv=5, random_state=0)
+    ...     _ = model.fit([[i / 9] for i in range(9)], ["a"] * 6 + ["b"] * 3)
+    >>> [warning.category.__name__ for warning in told]
+    ['AdviceWarning']
+    """
+
+
+class GridEdgeWarning(AdviceWarning):
     """The best of the candidates is their smallest or largest: a better one may lie beyond.
 
     Examples
@@ -129,7 +148,7 @@ class GridEdgeWarning(UserWarning):
     """
 
 
-class NonConvergenceWarning(UserWarning):
+class NonConvergenceWarning(AdviceWarning):
     """Some local solver stopped at its step limit before it reached `tol`.
 
     Examples

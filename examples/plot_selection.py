@@ -9,6 +9,8 @@ value may lie beyond it.
 ``python examples/plot_selection.py``
 """
 
+import warnings
+
 from matplotlib import pyplot as plt
 
 from daskls import FalkSVC, VoronoiSVC
@@ -26,10 +28,15 @@ GridDisplay.from_estimator(cells).plot()
 plt.show()
 
 # %%
-# A grid that ends too early: every cell that a border crosses wants a larger gamma.
+# A grid that ends too early: every cell that a border crosses wants a larger gamma. The fit warns,
+# with the values to try.
 narrow = VoronoiSVC(
     cell_size=400, loss="hinge", feature_scale=None, C=[1, 10], gamma=[0.1, 1, 10], random_state=0
-).fit(X, y)
+)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    narrow.fit(X, y)
+print(*(warning.message for warning in told))
 GridDisplay.from_estimator(narrow).plot()
 plt.show()
 

@@ -247,6 +247,8 @@ def unfinished_info(path):
     return text
 
 
+# On the command line a warning is a line, not an error as elsewhere in the tests.
+@pytest.mark.filterwarnings("default:No label column")
 def test_convert_then_info(folder):
     source = folder / "rows.csv"
     source.write_text("a,b,label\n1,2,yes\n3,4,no\n5,6,yes\n")
@@ -255,7 +257,11 @@ def test_convert_then_info(folder):
     assert "no, yes" in run("info", folder / "rows.zarr").stdout
     result = run("convert", source, folder / "rows.zarr", "-q", code=1)
     assert "overwrite" in result.stderr
-    run("convert", source, folder / "rows.zarr", "--overwrite", "-q")
+    again = run("convert", source, folder / "rows.zarr", "--overwrite", "-q")
+    assert "No label column was named; it is 'label'" in again.stderr
+    source.write_text("a,b,kind\n1,2,yes\n")
+    result = run("convert", source, folder / "other.zarr", "-q", code=1)
+    assert "its 3 columns are: a, b, kind. Name it: --label NAME" in result.stderr
 
 
 BAD_ARGUMENTS = {

@@ -84,7 +84,8 @@ def test_the_home_folder_in_every_path(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((400, 2))
     np.savetxt(home / "rows.csv", np.column_stack([X, X[:, 0] > 0.5]), delimiter=",")
-    run("convert", "~/rows.csv", "~/data.zarr", "--dtype", "float64", "--quiet")
+    options = ("--label", 2, "--dtype", "float64", "--quiet")
+    run("convert", "~/rows.csv", "~/data.zarr", *options)
     run("fit", "~/data.zarr", "~/model", *SMALL, "--random-state", 0, *HERE)
     measures = json.loads(run("score", "~/model", "~/data.zarr", "--json", *HERE).stdout)
     assert measures["accuracy"] > 0.9

@@ -24,7 +24,10 @@ def convert(
     ],
     label: Annotated[
         str | None,
-        typer.Option(help="Column of the labels, by name or number; none: there is none."),
+        typer.Option(
+            help="Column of the labels, by name or number; none: there is none. "
+            "[y, label, target or class]"
+        ),
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="train or test, of an .npz file that holds both.")

@@ -133,6 +133,9 @@ def fit(
         str, typer.Argument(callback=expand, help="Folder of the model; an unfinished fit resumes.")
     ],
     label: LabelColumn = None,
+    weight: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of the rows' weights, of a table.")
+    ] = None,
     missing: Annotated[
         Absent, typer.Option(help="Missing values of a table: refused, or a median and a flag.")
     ] = Absent.REFUSE,
@@ -245,10 +248,10 @@ def fit(
     is_table = leads_to_table(data, "data set or table")
     classes = None if is_table else open_data(data).classes
     of_table = {"missing": missing.value, "unknown": unknown.value, "drop": drop or []}
-    if not is_table and (label is not None or any(_is_given(ctx, name) for name in of_table)):
-        raise typer.BadParameter(
-            f"--label, --missing, --unknown and --drop are for tables; {data!r} is a data set"
-        )
+    for_tables = (*of_table, "label", "weight")
+    if not is_table and any(_is_given(ctx, name) for name in for_tables):
+        names = ", ".join(f"--{name}" for name in for_tables)
+        raise typer.BadParameter(f"{names} are for tables; {data!r} is a data set")
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     options = {
         "cell_size": cell_size,
@@ -291,7 +294,7 @@ def fit(
     with cluster.open_client(where) as client:
         estimator.set_params(client=client)
         if is_table:
-            estimator.fit(data, label, **of_table)
+            estimator.fit(data, label, weight, **of_table)
         else:
             estimator.fit(data)
     if quiet:

@@ -61,7 +61,7 @@ def convert(
         `.parquet`: numeric columns; needs `pip install daskls[parquet]`.
     target : str or path. The data set to make, a local folder.
     label : str, int or None. The label's column, by name or index (of the array, for `.npz`).
-        None: the last column; in a header or a Parquet schema first y, label or target.
+        None: the column named y, label, target or class, with a warning; else an error.
         "none": there is no label, all columns are features.
     split : "train", "test" or None, for `.npz` only. None: X and y, else the training rows.
     dtype : dtype of the stored features. None: integer and float types as they are in `.npz`,

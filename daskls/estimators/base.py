@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import NonConvergenceWarning
+from daskls.errors import AdviceWarning, NonConvergenceWarning
 from daskls.estimators.columns import feature_names, keep_names
 from daskls.estimators.inputs import (
     check_class_weight,
@@ -77,6 +77,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
     class_weight: Any = None
     probability: Any = False
     _handle: ModelHandle
+    # Whether a space of too many dimensions is of harm.
+    _minds_space: ClassVar[bool] = False
 
     def _method(self) -> Method:
         """Return what does the work."""
@@ -179,7 +181,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         y : array (n,) of labels, of any of these kinds; None if X is the path of a data set. Of a
             table the name of its column of labels; None takes y, label, target or class, and says
             so.
-        sample_weight : array (n,), >= 0, or None. Multiplies C, and weighs validation errors and
+        sample_weight : array (n,), >= 0, or None; of a table also the name of its column of
+            weights, which is then no feature. Multiplies C, and weighs validation errors and
             votes; rows of weight 0 are ignored. Methods that draw rows draw
             them regardless of their weights.
         missing : "refuse" or "median". Missing values of a table are refused, or replaced by
@@ -203,7 +206,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
 
         self._validate_params()
         current_client(self.client)
-        options = TableOptions(missing, unknown, tuple(drop))
+        weight = sample_weight if isinstance(sample_weight, str) else None
+        options = TableOptions(missing, unknown, tuple(drop), weight)
         if not is_table(X) or (is_array_like(X) and not (y is None or isinstance(y, str))):
             options.check_unused("an array")
             request = self._request(X)
@@ -220,17 +224,19 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             with (
                 unless_empty(store),
                 own_store(store),
-                training_rows(X, y, scratch, options, int(seed), self.verbose) as (rows, table),
+                training_rows(X, y, scratch, options, int(seed), self.verbose) as converted,
             ):
+                rows, table, weights = converted
                 request = self._request(rows)
                 request = replace(request, table=None if table is None else table.to_json())
-                _, _, sample_weight = check_input(self, rows, None, sample_weight)
+                _, _, sample_weight = check_input(self, rows, None, weights or sample_weight)
                 result = self._run(request, (rows, None, sample_weight), store)
         self._adopt(ModelHandle(str(store), result.fingerprint, keep))
         self.stage_s_ = result.stage_s
         self._warn_about_folds()
         self._warn_about_limits()
         self._warn_about_units(result.units)
+        self._warn_about_cells(result)
         return self
 
     def _run(self, request: FitRequest, data: tuple[Any, Any, Any], store: Path) -> "FitResult":
@@ -258,6 +264,7 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             feature_names=feature_names(X),
             scaling=self._scaling(),
             minds_units=self._minds_units(),
+            minds_space=self._minds_space,
             probability=probability_of(self.probability),
             **self._sizes(),
         )
@@ -274,11 +281,15 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
                 f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
                 f"feature {names[units[1]]!s}, so that distances hardly see the latter. Pass "
                 'feature_scale="spread" or "learned", or scale X beforehand.',
+                AdviceWarning,
                 stacklevel=3,
             )
 
     def _warn_about_folds(self) -> None:
         """Warn how many cells hold fewer rows than folds; not if no cell is cross-validated."""
+
+    def _warn_about_cells(self, result: "FitResult") -> None:
+        """Say what the cells call for; nothing of methods without cells of their own."""
 
     def _warn_about_limits(self) -> None:
         """Say how many solves stopped short of ``tol``, if any did."""

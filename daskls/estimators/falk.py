@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import ParameterError
+from daskls.errors import AdviceWarning, ParameterError
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     SELECTION_COSTS,
@@ -228,6 +228,7 @@ class FalkSVC(NeighborhoodClassifier):
             warnings.warn(
                 f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
                 "evaluated with as many folds as inner rows. Lower cv, or raise n_assigned.",
+                AdviceWarning,
                 stacklevel=3,
             )
 

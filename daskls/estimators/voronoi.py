@@ -76,6 +76,7 @@ class VoronoiSVC(CellClassifier):
     """
 
     _size_param = "cell_size"
+    _minds_space = True
     _before: ClassVar[dict[str, Any]] = {"loss": "hinge", "feature_scale": None}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,

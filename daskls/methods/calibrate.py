@@ -190,6 +190,8 @@ def _nested(begun: Beginning, n_rows: int) -> FitRequest:
         feature_names=None,
         scaling=None,
         minds_units=False,
+        minds_space=False,
+        is_nested=True,
         n_folds=None,
         probability=None,
     )

@@ -6,14 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from daskls.methods.calibrate import NestedFit, calibrate
+from daskls.partition.shrink import Shrinkage, measure_shrinkage
+from daskls.partition.stored import model_partition
+from daskls.run.advice import warn_of_chunks
 from daskls.run.begin import begin_fit
-from daskls.run.contract import FitRequest
+from daskls.run.blas import one_blas_thread
+from daskls.run.contract import Beginning, FitRequest
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.rows import BlockRows
 from daskls.scaling.fit import resolve
 from daskls.scaling.spread import widest_and_narrowest
+from daskls.store.reader import ModelReader
 
 __all__ = ["FitResult", "run_fit"]
+
+# Cells of fewer features shrink as they are more.
+LEAST_FEATURES = 50
 
 
 @dataclass(frozen=True)
@@ -26,11 +34,13 @@ class FitResult:
     stage_s : dict. Seconds of each stage that ran.
     units : (int, int, float), or None. The features of the largest and the smallest spread, and
         their ratio, where rows stay as they are and it is beyond 1000.
+    shrinkage : Shrinkage, or None. What the cells leave of the distances of rows.
     """
 
     fingerprint: str
     stage_s: dict[str, float]
     units: tuple[int, int, float] | None = None
+    shrinkage: Shrinkage | None = None
 
 
 def run_fit(
@@ -59,14 +69,26 @@ def run_fit(
     clock = StageClock(on_progress, on_cut)
     begun = begin_fit(request, rows, store, clock, client)
     units = widest_and_narrowest(begun.sample.X) if request.minds_units else None
+    shrinkage = None
     if not begun.root.is_complete:
+        warn_of_chunks(rows, begun.resources)
         raw, begun = begun, resolve(begun, clock, client)
         if request.probability is not None:
             calibrate(raw, begun, _nested(client), clock, client)
         request.method.fit(begun, clock, client)
+        shrinkage = _measured(begun) if request.minds_space else None
     # Also after a fit that was killed between its end and here.
     request.method.clean_up(begun.root)
-    return FitResult(begun.fingerprint, clock.seconds, units)
+    return FitResult(begun.fingerprint, clock.seconds, units, shrinkage)
+
+
+def _measured(begun: Beginning) -> Shrinkage | None:
+    """Return what the cells of the finished model leave of the scatter of the sampled rows."""
+    if begun.sample.X.shape[1] < LEAST_FEATURES:
+        return None
+    reader = ModelReader(begun.root.path)
+    with one_blas_thread():
+        return measure_shrinkage(model_partition(reader), begun.sample.X)
 
 
 def _nested(client: Any) -> NestedFit:

@@ -7,8 +7,8 @@ import numpy as np
 
 from daskls.errors import DataError, ParameterError
 from daskls.plotting.lazy import new_axes, whole_numbers
-from daskls.records import DISTANCE_KERNELS, Float64, Int64, SolverSpec
-from daskls.solvers.grid import resolve_grid
+from daskls.records import DISTANCE_KERNELS, Int64, SolverSpec
+from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.grid_points import tried_points
 from daskls.solvers.registry import decision_of
 from daskls.store.reader import spec_from_json
@@ -103,7 +103,7 @@ class GridDisplay:
         trained = report[report.n_trained > 0]
         if not len(trained):
             raise DataError("No cell of the model selected anything: each holds one class.")
-        points = [_find_choice(row, spec, estimator._reader.width) for row in trained]
+        points = [find_choice(row, spec, estimator._reader.width) for row in trained]
         n_gammas = len(resolve_grid(spec, 1.0, 100, 2).gammas)
         counts = np.zeros((n_gammas, spec.n_costs), int)
         np.add.at(counts, tuple(np.array(points).T), 1)
@@ -186,19 +186,6 @@ def _count_tried(trained: Any, shape: tuple[int, int]) -> Int64:
         for point in tried_points(shape, first):
             n_tried[point] += 1
     return n_tried
-
-
-def _find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
-    """Return the places of a cell's (gamma, C) in its own grid."""
-    grid = resolve_grid(spec, float(row.radius), int(row.n_rows), n_features)
-    scale = grid.refit_scale if spec.refit == "cell" else 1.0
-    return _nearest(grid.gammas, row.gamma), _nearest(grid.costs, row.C / scale)
-
-
-def _nearest(values: tuple[float, ...], value: float) -> int:
-    """Return the place of the nearest value, by ratio."""
-    distance: Float64 = np.abs(np.log(np.array(values) / value))
-    return int(distance.argmin())
 
 
 def _cost_labels(spec: SolverSpec) -> list[str]:

@@ -1,7 +1,6 @@
 """The beginning of every fit: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
 
 import hashlib
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from daskls.partition.forest import Forest, grow_forest
 from daskls.partition.stored import read_partition, write_partition
 from daskls.plan import Extent, check_sample, plan_sample
 from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
+from daskls.run.advice import warn_of_classes, warn_of_thin_classes
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.contract import Beginning, FitRequest
 from daskls.run.identity import find_seed, open_root
@@ -58,7 +58,9 @@ def begin_fit(
     resources = find_resources(client)
     scan = scan_targets(rows, client, find_solver(request.spec.loss).target)
     if request.n_folds is not None:
-        _check_folds(request.n_folds, scan.counts)
+        _check_folds(request.n_folds, rows, scan)
+    if not request.is_nested:
+        warn_of_classes(scan)
     if request.count_cells is not None:
         n_cells = request.count_cells(scan.n_kept)
         request = replace(request, cell_size=share_of(scan.n_kept, n_cells))
@@ -227,26 +229,20 @@ def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> Flo
     return np.array([float(request.class_weight.get(label, 1.0)) for label in classes])
 
 
-def _check_folds(n_folds: int, counts: Int64) -> None:
-    """Refuse folds that no class fills; warn, as scikit-learn does, where some class does not.
+def _check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
+    """Refuse folds that no class fills; warn where some class does not.
 
     Raises
     ------
     ParameterError
     """
-    least, most = int(counts.min()), int(counts.max())
+    most = int(scan.counts.max())
     if n_folds > most:
         raise ParameterError(
             f"cv={n_folds} cannot be greater than the number of members in each class; the largest "
             f"class has {most} rows. Lower cv, or fit on more rows of each class."
         )
-    if n_folds > least:
-        warnings.warn(
-            f"The least populated class in y has only {least} members, which is less than "
-            f"n_splits={n_folds}.",
-            UserWarning,
-            stacklevel=3,
-        )
+    warn_of_thin_classes(n_folds, rows, scan)
 
 
 def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> None:

@@ -13,7 +13,14 @@ from dask.base import named_schedulers
 
 from daskls.errors import DasklsError, StoreError
 from daskls.run.client import current_client, in_task, slot_left
-from daskls.run.patience import Patience, cluster_error, is_loss, losses_told
+from daskls.run.patience import (
+    Patience,
+    cluster_error,
+    is_loss,
+    is_unread,
+    losses_told,
+    unread_error,
+)
 from daskls.run.probe import current_sight, guarded
 
 __all__ = ["compute", "compute_blocks", "compute_each", "local_scheduler", "run_each", "stream"]
@@ -204,6 +211,8 @@ class _Work:
         _, error, traceback = result
         if is_loss(error):
             raise cluster_error(f"The cluster lost a task: {error}") from error
+        if is_unread(error):
+            raise unread_error(self.client, error) from error
         # Not counted as a try: the next one goes to workers that see the store.
         if self._is_blindness(index, error):
             return

@@ -81,6 +81,8 @@ class FitRequest:
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
     minds_units : bool. Whether to warn of features with very different spreads.
+    minds_space : bool. Whether to measure how much nearer the rows of a cell are to each other.
+    is_nested : bool. Whether it is part of another fit, which has told its advice.
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
         cross-validated.
     table : dict, or None. How columns of a table became features, as JSON values.
@@ -100,6 +102,8 @@ class FitRequest:
     feature_names: list[str] | None = None
     scaling: ScalingSpec | None = None
     minds_units: bool = False
+    minds_space: bool = False
+    is_nested: bool = False
     n_folds: int | None = None
     probability: str | None = None
     table: dict[str, Any] | None = None

@@ -9,6 +9,7 @@ from typing import Any
 import dask
 from dask.utils import parse_timedelta
 
+from daskls._version import __version__
 from daskls.errors import ClusterError
 from daskls.run.held import give_back
 
@@ -17,9 +18,11 @@ __all__ = [
     "ask_scheduler",
     "cluster_error",
     "is_loss",
+    "is_unread",
     "losses_told",
     "patience_s",
     "tell_workers",
+    "unread_error",
 ]
 
 # How long a cluster may do nothing: what a person waits before looking into it.
@@ -50,6 +53,22 @@ def is_loss(error: BaseException) -> bool:
 
     lost = scheduler.KilledWorker, scheduler.NoValidWorkerError, scheduler.NoWorkerError
     return isinstance(error, (CancelledError, CommClosedError, *lost))
+
+
+def is_unread(error: BaseException) -> bool:
+    """Whether the scheduler could not unpickle the tasks, which it does before a worker has any."""
+    # Dask has no class of its own for it.
+    return isinstance(error, RuntimeError) and "deserialization of the task graph" in str(error)
+
+
+def unread_error(client: Any, error: BaseException) -> ClusterError:
+    """Return the error for tasks that the scheduler could not unpickle, with the remedy."""
+    why = error.__cause__ or "another version, or nothing, of what tasks are made of"
+    return ClusterError(
+        f"The scheduler {client.scheduler.address} cannot read the tasks ({why}). Install daskls "
+        f"{__version__} and what it needs where the scheduler runs too, in the versions of the "
+        "client and the workers, and start it again."
+    )
 
 
 @contextmanager

@@ -62,6 +62,7 @@ class BlockRows:
     classes : labels of the codes in y, or None where y holds the labels themselves
     source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
     unpack_nbytes : int. Peak of unpacking the largest chunk of X, if that is more than a block.
+    n_chunks : int. What X was given in, before chunks became blocks.
     """
 
     X: da.Array
@@ -70,6 +71,7 @@ class BlockRows:
     classes: Labels | None = None
     source_nbytes: int = 0
     unpack_nbytes: int = 0
+    n_chunks: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -271,7 +273,8 @@ def open_rows(
             classes, y = np.unique(y, return_inverse=True)
             y = y.astype(TARGET_DTYPES[kind])
     with _scratch(scratch):
-        whole = open_whole(_to_disk(X, scratch / "X"), "X", BLOCK_NBYTES)
+        source = _to_disk(X, scratch / "X")
+        whole = open_whole(source, "X", BLOCK_NBYTES)
         blocks = cut_large(whole, BLOCK_NBYTES)
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
@@ -290,7 +293,15 @@ def open_rows(
             columns[1],
             classes,
             *_chunk_nbytes(X, whole, is_cut=blocks is not whole),
+            _count_chunks(source, whole),
         )
+
+
+def _count_chunks(source: Any, whole: da.Array) -> int:
+    """Return the number of files of a Zarr array on disk; of any other the number of chunks."""
+    dataset = find_dataset(source)
+    handle = find_array(source if dataset is None else dataset.X)
+    return len(whole.chunks[0]) if handle is None else -(-handle.shape[0] // handle.chunk_rows)
 
 
 def _chunk_nbytes(source: Any, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:

@@ -11,12 +11,13 @@ software's range, 0.01, is taken here.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from daskls.records import DISTANCE_KERNELS, N_GRID, SolverSpec
+from daskls.records import DISTANCE_KERNELS, N_GRID, Float64, SolverSpec
 
-__all__ = ["Grid", "n_training_rows", "resolve_grid"]
+__all__ = ["Grid", "find_choice", "n_training_rows", "resolve_grid"]
 
 WIDEST, NARROWEST = 5.0, 0.2
 STRONGEST, WEAKEST = 0.01, 0.001
@@ -82,3 +83,23 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
     else:
         gammas = (1.0,)
     return Grid(gammas, costs, scale)
+
+
+def find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
+    """Return the places of a cell's (gamma, C) in its own grid.
+
+    Parameters
+    ----------
+    row : row of ``fit_report_``
+    spec : SolverSpec
+    n_features : int. Those of distances.
+    """
+    grid = resolve_grid(spec, float(row.radius), int(row.n_rows), n_features)
+    scale = grid.refit_scale if spec.refit == "cell" else 1.0
+    return _nearest(grid.gammas, row.gamma), _nearest(grid.costs, row.C / scale)
+
+
+def _nearest(values: tuple[float, ...], value: float) -> int:
+    """Return the place of the nearest value, by ratio."""
+    distance: Float64 = np.abs(np.log(np.array(values) / value))
+    return int(distance.argmin())

@@ -68,12 +68,14 @@ class TableEncoding:
     unknown : "error" or "zero". A category that training rows had not becomes an error, or a zero
         in each of its columns.
     dtype : str. Of the features.
+    weight : str or None. The column of the weights of training rows.
     """
 
     columns: tuple[ColumnEncoding, ...]
     label: str | None = None
     unknown: Unknown = "error"
     dtype: str = "float64"
+    weight: str | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -87,7 +89,8 @@ class TableEncoding:
 
     def to_json(self) -> dict[str, Any]:
         """Return the encoding as JSON values."""
-        return {**asdict(self), "columns": [_column_to_json(column) for column in self.columns]}
+        values = {**asdict(self), "columns": [_column_to_json(column) for column in self.columns]}
+        return {key: value for key, value in values.items() if (key, value) != ("weight", None)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
@@ -107,6 +110,7 @@ class TableEncoding:
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
         shown = ", ".join(plain[:MAX_LISTED]) + (", ..." if len(plain) > MAX_LISTED else "")
         lines = [] if self.label is None else [f"label: {self.label}"]
+        lines += [] if self.weight is None else [f"weights: {self.weight}"]
         lines += [f"{len(plain)} numbers as they are: {shown}"] if plain else []
         others = [c for c in self.columns if c.name not in set(plain)]
         return lines + [f"{column.name}: {column.describe()}" for column in others]

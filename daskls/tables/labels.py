@@ -1,18 +1,15 @@
 """The column of labels: named by the user, or found by its usual name with a warning."""
 
-import warnings
 from typing import Any
 
 from daskls.datasets.readers._labels import LabelScan, RawLabels
+from daskls.datasets.readers._table import listed, take_usual
 from daskls.errors import DataError
 from daskls.records import Labels
 from daskls.tables.arrow import as_text, is_text
 from daskls.tables.source import TableSource
 
 __all__ = ["add_labels", "pick_label_column", "raw_labels"]
-
-USUAL_NAMES = ("y", "label", "target", "class")
-N_LISTED = 20
 
 
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
@@ -27,29 +24,14 @@ def pick_label_column(source: TableSource, label: str | None, *, required: bool)
     DataError : no such column; none or several of the usual names
     """
     names = source.names
-    shown = ", ".join(names[:N_LISTED]) + (", ..." if len(names) > N_LISTED else "")
-    if label is not None:
-        if label not in names:
-            raise DataError(
-                f"{source.where} has no column {label!r}; its {len(names)} columns are: {shown}."
-            )
-        return label
-    if not required:
-        return None
-    usual = [name for name in names if name.strip().lower() in USUAL_NAMES]
-    if len(usual) != 1:
-        found = f"several usual names ({', '.join(usual)})" if usual else "no usual name"
+    if label is None:
+        return take_usual(names, source.where, "fit(X, NAME)") if required else None
+    if label not in names:
         raise DataError(
-            f"{source.where} has {found} for a column of labels (y, label, target, class); its "
-            f"{len(names)} columns are: {shown}. Name it: --label NAME, or fit(X, NAME)."
+            f"{source.where} has no column {label!r}; its {len(names)} columns are: "
+            f"{listed(names)}."
         )
-    warnings.warn(
-        f"No label column was named; it is {usual[0]!r}. To be sure, name it: --label "
-        f"{usual[0]}, or fit(X, {usual[0]!r}).",
-        UserWarning,
-        stacklevel=2,
-    )
-    return usual[0]
+    return label
 
 
 def add_labels(scan: LabelScan, values: Any, source: TableSource, name: str, row: int) -> None:

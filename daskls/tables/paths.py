@@ -4,6 +4,7 @@ import glob
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from daskls.errors import DataError
 from daskls.store.files import expand_path
@@ -25,6 +26,7 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """
     text = expand_path(path)
     if "://" in text:
+        _check_remote(text)
         return []
     if os.path.isdir(text):
         if any(Path(text, name).is_file() for name in OF_ZARR):
@@ -45,6 +47,24 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     if not files:
         raise DataError(f"No file matches {text!r}; check the pattern.")
     return files
+
+
+def _check_remote(url: str) -> None:
+    """Refuse tables behind URLs, which are read from local files alone.
+
+    Raises
+    ------
+    DataError
+    """
+    kind = file_kind(urlsplit(url).path)
+    if kind is None:
+        return
+    reader = {"text": "read_csv", "parquet": "read_parquet"}.get(kind)
+    lazily = f", or pass dask.dataframe.{reader}({url!r}), which reads URLs" if reader else ""
+    raise DataError(
+        f"{url} is a table behind a URL; tables are read from local files, more than once. "
+        f"Download it first{lazily}."
+    )
 
 
 def table_kind(path: str | os.PathLike[str]) -> str | None:

@@ -103,7 +103,7 @@ def test_npz_is_read_in_bounded_memory(tmp_path):
     np.testing.assert_array_equal(data.X[-5000:], X[-5000:])
 
 
-@pytest.mark.parametrize(("label", "column"), [(None, 4), (-1, 4), (0, 0), ("2", 2)])
+@pytest.mark.parametrize(("label", "column"), [(-1, 4), (0, 0), ("2", 2)])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_npy_takes_the_label_from_a_column(tmp_path, rows, label, column, order):
     X, y = rows
@@ -184,7 +184,7 @@ def test_csv_without_header_agrees_with_loadtxt(tmp_path, rows, delimiter, newli
     X, y = rows
     path = tmp_path / "a.csv"
     np.savetxt(path, np.column_stack([X, y]), "%.9g", delimiter, newline)
-    data = convert(path, tmp_path / "d", chunk_rows=128)
+    data = convert(path, tmp_path / "d", label=-1, chunk_rows=128)
     table = np.loadtxt(path, np.float32, delimiter=delimiter)
     check_rows(data, table[:, :-1], table[:, -1])
     np.testing.assert_array_equal(data.X[:], X)
@@ -196,14 +196,14 @@ def test_csv_with_header_agrees_with_pandas(tmp_path, rows):
     frame = pd.DataFrame(X, columns=["u", "a, b", "v", "w"])
     frame.insert(1, "label", np.where(y > 0, "yes", "no"))
     frame.to_csv(tmp_path / "a.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
-    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    data = convert(tmp_path / "a.csv", tmp_path / "d", label="label")
     back = pd.read_csv(tmp_path / "a.csv", dtype={"label": str})
     check_rows(data, back.drop(columns="label").to_numpy(np.float32), back["label"])
     assert data.feature_names == ["u", "a, b", "v", "w"]
     assert data.classes == ["no", "yes"]
 
 
-@pytest.mark.parametrize(("label", "column"), [("b", 1), (1, 1), ("1", 1), (-3, 0), (None, 2)])
+@pytest.mark.parametrize(("label", "column"), [("b", 1), (1, 1), ("1", 1), (-3, 0)])
 def test_csv_label_by_name_or_index(tmp_path, label, column):
     (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
     data = convert(tmp_path / "a.csv", tmp_path / "d", label=label)
@@ -221,14 +221,14 @@ def test_csv_index_is_not_mistaken_for_a_cell(tmp_path):
 
 def test_csv_features_named_by_numbers(tmp_path):
     (tmp_path / "a.csv").write_text("0,1,class\n5,6,1\n7,8,2\n")
-    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    data = convert(tmp_path / "a.csv", tmp_path / "d", label="class")
     check_rows(data, [[5, 6], [7, 8]], [1, 2])
     assert data.feature_names == ["0", "1"]
 
 
 def test_csv_text_labels_without_header(tmp_path):
     (tmp_path / "a.csv").write_text("\ufeff5,6,cat\n\n7,8, dog\n", encoding="utf-8")
-    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    data = convert(tmp_path / "a.csv", tmp_path / "d", label=2)
     check_rows(data, [[5, 6], [7, 8]], ["cat", "dog"])
 
 
@@ -245,7 +245,7 @@ def test_csv_text_labels_without_header(tmp_path):
 )
 def test_csv_labels_are_read_as_what_all_of_them_are(tmp_path, texts, classes, codes):
     (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"0,{text}\n" for text in texts))
-    data = convert(tmp_path / "a.csv", tmp_path / "d")
+    data = convert(tmp_path / "a.csv", tmp_path / "d", label="label")
     assert data.classes == classes
     assert [type(c) for c in data.classes] == [type(c) for c in classes]
     assert data.y[:].tolist() == codes
@@ -271,14 +271,14 @@ def test_csv_labels_are_read_as_what_all_of_them_are(tmp_path, texts, classes, c
 def test_csv_errors_name_the_line(tmp_path, text, message):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(DataError, match=message):
-        convert(tmp_path / "a.csv", tmp_path / "d")
+        convert(tmp_path / "a.csv", tmp_path / "d", label=-1)
     leaves_nothing(tmp_path, "a.csv")
 
 
 def test_csv_of_other_bytes(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"1,2,0\n\xff\xfe,1,0\n")
     with pytest.raises(DataError, match="cannot be read as UTF-8"):
-        convert(tmp_path / "a.csv", tmp_path / "d")
+        convert(tmp_path / "a.csv", tmp_path / "d", label=-1)
 
 
 @pytest.mark.parametrize("label", ["z", 3, -4])
@@ -296,6 +296,7 @@ def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path):
         convert(
             tmp_path / "a.csv",
             tmp_path / "d",
+            label="y",
             chunk_rows=100,
             progress=lambda rows, total: done.append(rows),
         )
@@ -308,7 +309,8 @@ def test_text_in_another_type(tmp_path, dtype):
     (tmp_path / "a.csv").write_text("1,2,0\n3,4,1\n")
     (tmp_path / "b.svm").write_text("0 1:1 2:2\n1 1:3 2:4\n")
     for name in ("a.csv", "b.svm"):
-        data = convert(tmp_path / name, tmp_path / "d", dtype=dtype, overwrite=True)
+        label = -1 if name == "a.csv" else None
+        data = convert(tmp_path / name, tmp_path / "d", label=label, dtype=dtype, overwrite=True)
         assert data.X.dtype == dtype
         check_rows(data, [[1, 2], [3, 4]], [0, 1])
 
@@ -318,8 +320,9 @@ def test_text_that_is_no_byte(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     (tmp_path / "b.svm").write_text(f"0 1:{text.split(',')[0]}\n")
     for name in ("a.csv", "b.svm"):
+        label = -1 if name == "a.csv" else None
         with pytest.raises(DataError):
-            convert(tmp_path / name, tmp_path / "d", dtype="uint8")
+            convert(tmp_path / name, tmp_path / "d", label=label, dtype="uint8")
 
 
 # LIBSVM
@@ -379,7 +382,7 @@ def write_parquet(path, columns, row_group_size=100):
     parquet.write_table(pa.table(columns), path, row_group_size=row_group_size)
 
 
-@pytest.mark.parametrize("label", [None, "target", 1])
+@pytest.mark.parametrize("label", ["target", 1])
 def test_parquet_agrees_with_pandas(tmp_path, rows, label):
     X, y = rows
     columns = {"u": X[:, 0], "target": y, "v": X[:, 1], "w": X[:, 2]}
@@ -403,7 +406,7 @@ def test_parquet_agrees_with_pandas(tmp_path, rows, label):
 def test_parquet_labels(tmp_path, labels, classes):
     features = {"i": np.array([1, 2, 3], np.int16), "b": [True, False, True]}
     write_parquet(tmp_path / "a.parquet", {**features, "last": labels})
-    data = convert(tmp_path / "a.parquet", tmp_path / "d")
+    data = convert(tmp_path / "a.parquet", tmp_path / "d", label="last")
     assert (data.classes, data.X.dtype) == (classes, np.int16)
     check_rows(data, [[1, 1], [2, 0], [3, 1]], labels.to_pylist())
 
@@ -428,7 +431,7 @@ def test_parquet_without_label(tmp_path):
 def test_parquet_errors(tmp_path, columns, message):
     write_parquet(tmp_path / "a.parquet", columns)
     with pytest.raises(DataError, match=message):
-        convert(tmp_path / "a.parquet", tmp_path / "d")
+        convert(tmp_path / "a.parquet", tmp_path / "d", label="y")
     leaves_nothing(tmp_path, "a.parquet")
 
 
@@ -458,7 +461,9 @@ def write_all_formats(folder):
     return X, y
 
 
-FORMATS = ["a.npz", "a.npy", "a.csv", "a.svm", "a.parquet"]
+# The column of labels of each; of two formats it is a place of its own.
+LABELS = {"a.npz": None, "a.npy": -1, "a.csv": "2", "a.svm": None, "a.parquet": "y"}
+FORMATS = list(LABELS)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -468,6 +473,7 @@ def test_progress_counts_every_row(tmp_path, name):
     data = convert(
         tmp_path / name,
         tmp_path / "d",
+        label=LABELS[name],
         chunk_rows=4,
         progress=lambda done, total: seen.append((done, total)),
     )
@@ -482,7 +488,7 @@ def test_an_interruption_leaves_nothing(tmp_path, name):
 
     write_all_formats(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        convert(tmp_path / name, tmp_path / "d", chunk_rows=2, progress=stop)
+        convert(tmp_path / name, tmp_path / "d", label=LABELS[name], chunk_rows=2, progress=stop)
     leaves_nothing(tmp_path, *FORMATS)
 
 
@@ -494,8 +500,38 @@ def test_overwrite_is_asked_for_before_reading(tmp_path, name):
     with pytest.raises(StoreError, match="pass overwrite=True"):
         convert(tmp_path / name, tmp_path / "d")
     with pytest.raises(DataError):
-        convert(tmp_path / name, tmp_path / "d", overwrite=True)
+        convert(tmp_path / name, tmp_path / "d", label=LABELS[name], overwrite=True)
     assert open_dataset(tmp_path / "d").n_rows == 10
+
+
+@pytest.mark.parametrize("name", ["y", "Label", "target", "class"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_label_of_a_usual_name_is_taken_and_said(tmp_path, name, suffix):
+    frame = pd.DataFrame({"a": [1, 2], name: ["p", "q"], "b": [3, 4]})
+    path = tmp_path / f"a.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    with pytest.warns(UserWarning, match=f"it is '{name}'. .* --label {name}, or label='{name}'"):
+        data = convert(path, tmp_path / "d")
+    check_rows(data, [[1, 3], [2, 4]], ["p", "q"])
+
+
+def test_a_label_that_is_not_named_is_never_guessed(tmp_path):
+    columns = {"a": [1.0, 2.0], "b": [3.0, 4.0], "kind": [0.0, 1.0]}
+    pd.DataFrame(columns).to_csv(tmp_path / "a.csv", index=False)
+    write_parquet(tmp_path / "a.parquet", columns)
+    np.save(tmp_path / "a.npy", np.ones((2, 3)))
+    np.savetxt(tmp_path / "b.csv", np.ones((2, 3)), delimiter=",")
+    listed = {"a.csv": "a, b, kind", "a.parquet": "a, b, kind", "a.npy": "0, 1, 2"}
+    for name, names in {**listed, "b.csv": "0, 1, 2"}.items():
+        with pytest.raises(DataError, match=f"no usual name .* its 3 columns are: {names}") as told:
+            convert(tmp_path / name, tmp_path / "d")
+        assert "--label NAME, or label=NAME; --label none" in str(told.value)
+    (tmp_path / "c.csv").write_text("1,2,cat\n3,4,dog\n")
+    with pytest.raises(DataError, match="its 3 columns are: 0, 1, 2"):
+        convert(tmp_path / "c.csv", tmp_path / "d")
+    (tmp_path / "c.csv").write_text("y,a,label\n3,4,1\n")
+    with pytest.raises(DataError, match=r"several usual names \(y, label\)"):
+        convert(tmp_path / "c.csv", tmp_path / "d")
 
 
 def test_unknown_and_missing_files(tmp_path):

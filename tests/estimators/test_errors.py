@@ -124,7 +124,7 @@ def test_one_class_has_its_own_name(tmp_path):
     with pytest.raises(DataError, match="only one class, 'b'; "):
         small_svc().fit(X, np.array(["a", "b"])[Y], (Y == 1).astype(float))
     np.savetxt(tmp_path / "seven.csv", np.column_stack([X, np.full(N, 7)]), delimiter=",")
-    convert(tmp_path / "seven.csv", tmp_path / "seven.zarr")
+    convert(tmp_path / "seven.csv", tmp_path / "seven.zarr", label=-1)
     with pytest.raises(DataError, match=r"only one class, 7(\.0)?; "):
         small_svc().fit(tmp_path / "seven.zarr")
 

@@ -188,7 +188,7 @@ def test_a_file_of_columns_in_another_order_is_not_scored(tmp_path):
     rows = frame().assign(label=Y)
     for name, columns in (("train", NAMES), ("same", NAMES), ("moved", OTHER_ORDER)):
         rows[[*columns, "label"]].to_csv(tmp_path / f"{name}.csv", index=False)
-        convert(tmp_path / f"{name}.csv", tmp_path / f"{name}.zarr", dtype="f8")
+        convert(tmp_path / f"{name}.csv", tmp_path / f"{name}.zarr", label="label", dtype="f8")
     model = tmp_path / "model"
     options = (
         "--cell-size",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import checkers, small_svc
 
-from daskls import FalkSVC, LandmarkSVC, RandomChunkSVC
+from daskls import AdviceWarning, FalkSVC, LandmarkSVC, RandomChunkSVC
 from daskls.errors import ParameterError
 
 NO_GRID = {"C": 10.0, "gamma": 20.0, "random_state": 0}
@@ -71,12 +71,12 @@ def each_method(cv):
 
 
 @pytest.mark.parametrize("model", each_method(5), ids=repr)
-def test_a_class_of_fewer_rows_than_folds_warns_as_scikit_learn_does(model):
+def test_a_class_of_fewer_rows_than_folds_is_named(model):
     X, y = checkers(150, noise=0.0)
     y[:] = np.minimum(y, 1)
     y[[3, 60, 90]] = 7
-    expected = "^The least populated class in y has only 3 members, which is less than n_splits=5.$"
-    with pytest.warns(UserWarning, match=expected) as caught:
+    expected = r"^1 of 3 classes have fewer rows than cv=5, 7 with 3 the fewest: .* Lower cv, join"
+    with pytest.warns(AdviceWarning, match=expected) as caught:
         model.fit(X, y)
     assert len(caught) == 1
     assert 7 in model.classes_

@@ -160,7 +160,7 @@ def home(tmp_path, monkeypatch):
 
 def test_the_home_folder_in_every_path(home):
     np.savetxt(home / "rows.csv", np.column_stack([X, Y]), delimiter=",")
-    convert("~/rows.csv", "~/data.zarr", dtype="f8")
+    convert("~/rows.csv", "~/data.zarr", label=-1, dtype="f8")
     write("checkerboard", "~/board.zarr", 10)
     assert open_dataset("~/board.zarr").n_rows == 10
     zarr.save_array(home / "X", X)

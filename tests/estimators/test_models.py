@@ -204,6 +204,7 @@ def test_an_open_seed_is_the_stores_own(tmp_path):
     assert len({model_bits(model)["fingerprint"] for model in others}) == 3
 
 
+@pytest.mark.filterwarnings("ignore::daskls.GridEdgeWarning")
 def test_fit_report_makes_sense():
     X, y = checkers(800, n_classes=3)
     C, gamma = [0.1, 1.0, 10.0], [1.0, 10.0, 100.0]

@@ -42,6 +42,7 @@ def test_scores_and_labels_equal_brute_force(n_classes):
     assert any(len({values[0] > 0 for values in row if values}) == 2 for row in each)
 
 
+@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_cells_of_one_class_and_absent_classes(n_classes):
     # Bands of one class each, wider than a cell: some cells hold one class, some two.
@@ -118,6 +119,7 @@ def test_averages_are_better_than_single_partitions():
     assert one < four
 
 
+@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 def test_one_feature_has_one_way_to_be_cut():
     X = np.random.default_rng(0).random((400, 1))
     model = small_svc(n_partitions=2).fit(X, X[:, 0] > 0.6)

@@ -228,6 +228,7 @@ def test_nothing_is_left_of_the_nested_fits(tmp_path):
     assert not {name for name in left if re.match("held-out|input|regions", name)}
 
 
+@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 def test_classes_that_few_rows_have():
     """A fold may lack a class, or hold nothing else."""
     X, y, _ = noisy()

@@ -81,7 +81,7 @@ def save(where, model, files):
 
 
 def convert_csv(where, model, files):
-    convert(files / "rows.csv", where / "m")
+    convert(files / "rows.csv", where / "m", label=-1)
 
 
 def convert_npz(where, model, files):

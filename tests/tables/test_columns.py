@@ -1,6 +1,7 @@
 """Missing values, categories, dates and labels: what becomes of columns, and what is refused."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -351,6 +352,95 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
     (tmp_path / "other.csv").write_text("b,kind\n1,1\n")
     with pytest.raises(DataError, match="have the same columns"):
         daskls.VoronoiSVC().fit(str(tmp_path / "*.csv"), "kind")
+
+
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("https://example.org/rows.csv.gz?version=2", "dask.dataframe.read_csv('https://"),
+        ("s3://bucket/rows.parquet", "dask.dataframe.read_parquet('s3://"),
+        ("s3://bucket/rows.npz", r"Download it first\."),
+    ],
+)
+def test_a_table_behind_a_url_is_refused_with_what_reads_it(url, remedy, trained, tmp_path):
+    for call in (daskls.VoronoiSVC().fit, trained.predict, trained.score):
+        with pytest.raises(DataError, match=r"behind a URL.*Download it first") as told:
+            call(url)
+        assert re.search(remedy.replace("(", r"\("), str(told.value))
+    told = run("fit", url, tmp_path / "m.zarr", "--label", "kind", *QUIET, code=1).stderr
+    assert "behind a URL" in told
+
+
+# Weights
+
+
+def weighted(frame):
+    """Return a table with a column of weights, some of them 0."""
+    rng = np.random.default_rng(5)
+    return frame[["income", "member", "kind"]].assign(w=rng.integers(0, 3, len(frame)) / 2)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "pandas", "dask", "polars"])
+def test_a_column_of_weights_is_that_of_the_numpy_route(suffix, tmp_path):
+    frame = weighted(TRAIN)
+    X, w = frame[["income", "member"]].to_numpy(float), frame.w.to_numpy()
+    wanted = daskls.VoronoiSVC(**PARAMS).fit(X, frame.kind.to_numpy(), w)
+    plain = daskls.VoronoiSVC(**PARAMS).fit(X, frame.kind.to_numpy())
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    table = {
+        "pandas": frame,
+        "dask": dd.from_pandas(frame, npartitions=3),
+        "polars": pl.from_pandas(frame),
+    }.get(suffix, tmp_path / f"rows.{suffix}")
+    model = daskls.VoronoiSVC(**PARAMS).fit(table, "kind", "w")
+    assert model.feature_names_in_.tolist() == ["income", "member"]
+    queries = by_hand(TEST, 0.0)[:, [9, 2]]
+    scores = model.decision_function(TEST)
+    np.testing.assert_array_equal(scores, wanted.decision_function(queries))
+    assert (scores != plain.decision_function(queries)).any()
+    assert "weights: w" in model.table_.describe()
+    # A query needs none, and one that has it is scored without.
+    assert model.score(frame) == model.score(frame.drop(columns="w"))
+
+
+def test_weights_on_the_command_line(tmp_path):
+    frame = weighted(TRAIN)
+    path = write(frame, tmp_path / "train.csv")
+    fit = ("fit", path, tmp_path / "m.zarr", "--label", "kind", *SMALL, "--random-state", "0")
+    result = run(*fit, "--weight", "w", *QUIET)
+    assert "weights: w" in result.stdout
+    model = daskls.VoronoiSVC(**PARAMS).fit(path, "kind", sample_weight="w")
+    run("predict", tmp_path / "m.zarr", path, tmp_path / "out.csv", *QUIET)
+    assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == model.predict(path).tolist()
+    assert daskls.load(tmp_path / "m.zarr").table_ == model.table_
+    assert (
+        "4 columns are: income, member, kind, w"
+        in run(
+            "fit",
+            path,
+            tmp_path / "n.zarr",
+            "--label",
+            "kind",
+            "--weight",
+            "weight",
+            *QUIET,
+            code=1,
+        ).stderr
+    )
+
+
+def test_weights_that_are_none_are_refused():
+    frame = weighted(TRAIN)
+    for name, words in (("v", "'v', which is no column of"), ("kind", "which holds the labels of")):
+        with pytest.raises(DataError, match=words):
+            daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", name)
+    gaps = frame.assign(w=frame.w.where(frame.index != 7))
+    with pytest.raises(DataError, match="that of row 7 is nan"):
+        daskls.VoronoiSVC(**PARAMS).fit(gaps, "kind", "w")
+    text = frame.assign(w=["much" if i == 3 else "1" for i in range(len(frame))])
+    with pytest.raises(DataError, match="'w' holds 'much' in row 3 "):
+        daskls.VoronoiSVC(**PARAMS).fit(text, "kind", "w")
 
 
 def test_options_of_tables_are_refused_for_arrays(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskls.datasets.readers._labels import LabelScan
-from daskls.datasets.readers._table import Block, Options, Table, pick_label
+from daskls.datasets.readers._table import Block, Options, Table, pick_label, usual_names
 from daskls.errors import DataError
 from daskls.records import AnyArray, Float64
 
@@ -87,6 +87,10 @@ def _guess_label(first: list[str], label: str | int | None, path: Path) -> int |
     if isinstance(label, str) and label.lstrip("-").isdecimal():
         with suppress(IndexError):
             return range(len(first))[int(label)]
+    if label is None:
+        # Not chosen yet: without names, a label in words is the last field as a rule.
+        usual = usual_names(first)
+        return first.index(usual[0]) if usual else len(first) - 1
     return pick_label(first, label, path)
 
 

@@ -1,0 +1,170 @@
+"""Advice that the cells of a finished fit give: edges of a grid, cells of one class, dimensions.
+
+Each piece says what was found, how much of it, and what to do.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from daskls.errors import AdviceWarning, GridEdgeWarning
+from daskls.partition.shrink import Shrinkage
+from daskls.solvers.grid import find_choice, resolve_grid
+from daskls.store.reader import ModelReader, Report, spec_from_json
+
+__all__ = ["EDGE_SHARE", "LEAST_CELLS", "Advice", "advise_on_cells"]
+
+Advice = tuple[type[AdviceWarning], str]
+
+# Of the cells that chose something: from here on a crowd on an edge is told. Fewer cells are none.
+EDGE_SHARE = 0.5
+# On the method's own grid: up to 53 % on ten sets (covtype), where a wider one gains nothing.
+OWN_SHARE = 0.75
+LEAST_CELLS = 4
+# Of the cells: with fewer of one class the others decide.
+ONE_CLASS_SHARE = 0.75
+# An axis of two values has nothing but edges.
+LEAST_VALUES = 3
+# Dimensions of a space whose cells would shrink as little: up to 22 on sets where cells do well or
+# as well as random chunks (usps 12, mnist 18, spambase 22), 86 on splice, where they lose.
+MOST_DIMENSIONS = 50.0
+
+
+def advise_on_cells(
+    reader: ModelReader, size_param: str, shrinkage: Shrinkage | None
+) -> Iterator[Advice]:
+    """Yield what the cells of a finished model call for.
+
+    Parameters
+    ----------
+    reader : ModelReader
+    size_param : str. What bounds the rows of a cell.
+    shrinkage : Shrinkage, or None where it was not measured
+    """
+    if reader.spec.loss == "hinge":
+        yield from _edges_of_cells(reader)
+    else:
+        yield from _edges_of_all(reader)
+    yield from _one_class(reader.report, size_param)
+    if shrinkage is not None and shrinkage.dimensions > MOST_DIMENSIONS:
+        yield AdviceWarning, _dimensions(shrinkage, size_param)
+
+
+# Edges
+
+
+def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
+    """Yield a sentence for each edge of the grid that many cells chose."""
+    report, spec = reader.report, reader.spec
+    told = report[(report.n_trained > 0) & (report.validation_error > 0)]
+    if len(told) < LEAST_CELLS:
+        return
+    grid = resolve_grid(spec, 1.0, 100, reader.width)
+    gammas, costs = np.array([find_choice(row, spec, reader.width) for row in told]).T
+    # Where all combinations err alike, as in cells that one class nearly fills, ties go to the
+    # widest kernel and the smallest C: three cells of four in the demo, at the Bayes error.
+    is_grid = min(len(grid.costs), len(grid.gammas)) > 1
+    tied = (gammas == 0) & (costs == 0) & is_grid
+    for name, places, values, given in (
+        ("C", costs, grid.costs, spec.C),
+        ("gamma", gammas, grid.gammas, spec.gamma),
+    ):
+        for is_last in (False, True):
+            at_end = (places == (len(values) - 1 if is_last else 0)) & ~tied
+            crowd, least = int(at_end.sum()), OWN_SHARE if given is None else EDGE_SHARE
+            if len(values) >= LEAST_VALUES and crowd >= max(least * len(told), LEAST_CELLS):
+                who = f"{crowd} of {len(told)} cells that chose C and gamma"
+                yield GridEdgeWarning, _edge(name, given, is_last=is_last, who=who)
+
+
+def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
+    """Yield a sentence for each edge that the one choice for all cells lies on."""
+    chosen = reader.resolved.summary.get("chosen")
+    if chosen is None:
+        return
+    asked = spec_from_json(reader.meta["spec"])
+    cost = 1 / (2 * chosen["ridge"])
+    for name, given, value in (("C", asked.C, cost), ("gamma", asked.gamma, chosen["width"])):
+        if given is None or len(given) < LEAST_VALUES:
+            continue
+        for is_last, end in ((False, given[0]), (True, given[-1])):
+            if np.isclose(value, end, rtol=1e-6):
+                who = "The one choice for all cells"
+                yield GridEdgeWarning, _edge(name, given, is_last=is_last, who=who)
+
+
+def _edge(name: str, given: Sequence[float] | None, *, is_last: bool, who: str) -> str:
+    """Say that a choice is at the end of candidates, and how to go on beyond it."""
+    if given is None:
+        side = "largest" if is_last else "smallest"
+        return f"{who} took the {side} {name} of their own grid. {OWN_GRID[name, is_last]}"
+    wider = f"{name}={_widened(given, is_last=is_last)}"
+    if is_last:
+        return (
+            f"{who} took the largest {name} that was given, {given[-1]:g}: a better one may lie "
+            f"beyond. Give larger ones too, as {wider}."
+        )
+    return (
+        f"{who} took the smallest {name} that was given, {given[0]:g}: a better one may lie "
+        "beyond, or all err alike, as where all are too small. Give smaller and larger ones too, "
+        f"as {wider}."
+    )
+
+
+OWN_GRID = {
+    ("C", True): "They want to fit their rows more closely: scale the features "
+    '(feature_scale="spread"), or give larger values, as C=[100, 1000, 10000].',
+    ("C", False): "They find little to learn, or noisy labels: check the labels, or give smaller "
+    "values, as C=[1e-5, 1e-4, 1e-3, 1e-2].",
+    ("gamma", True): "The boundary bends more than their narrowest kernels, or features of no "
+    'use widen the distances: let a scale be learned (feature_scale="learned"), leave such '
+    "features out, or give larger values of gamma than those in fit_report_.",
+    ("gamma", False): "The boundary is smoother than their widest kernels: give smaller values of "
+    'gamma than those in fit_report_, or try kernel="linear".',
+}
+
+
+def _widened(given: Sequence[float], *, is_last: bool) -> str:
+    """Return candidates with two more above them; of a smallest one, with one more below too.
+
+    >>> _widened((1.0, 10.0, 100.0), is_last=True)
+    '[1, 10, 100, 1000, 10000]'
+    >>> _widened((1.0, 2.0, 4.0), is_last=False)
+    '[0.5, 1, 2, 4, 8, 16]'
+    """
+    # A coarser step would pass over the best value.
+    up = min(given[-1] / given[-2], 10.0)
+    down = min(given[1] / given[0], 10.0)
+    below = [] if is_last else [given[0] / down]
+    wider = [*below, *given, given[-1] * up, given[-1] * up**2]
+    return f"[{', '.join(f'{value:g}' for value in wider)}]"
+
+
+# Cells
+
+
+def _one_class(report: Report, size_param: str) -> Iterator[Advice]:
+    """Yield a sentence where nearly all cells hold one class and so predict it for every query."""
+    alone = report.n_classes == 1
+    if alone.sum() < LEAST_CELLS or alone.mean() < ONE_CLASS_SHARE:
+        return
+    share = report.n_rows[alone].sum() / report.n_rows.sum()
+    message = (
+        f"{int(alone.sum())} of {len(report)} cells ({share:.0%} of the rows) hold one class alone "
+        "and predict it for every query: space is cut finer than the classes need, or one class is "
+        f"very rare. Raise {size_param} above {int(report.n_rows.max())}: cells of one class cost "
+        "nothing, and the others see more of the boundary. Of a rare class look at the recall, as "
+        "`daskls score` prints it, before the accuracy."
+    )
+    yield AdviceWarning, message
+
+
+def _dimensions(shrinkage: Shrinkage, size_param: str) -> str:
+    """Say that the rows of a cell are hardly nearer to each other than to all others."""
+    return (
+        f"{shrinkage.n_cells} cells leave {shrinkage.share:.0%} of the squared distances of rows "
+        f"to their mean, as in a space of {shrinkage.dimensions:.0f} dimensions: the rows of a "
+        "cell are hardly nearer to each other than to all others, and cells lose what larger ones "
+        f'would see. Let a scale be learned (feature_scale="learned"), raise {size_param}, reduce '
+        "the features (scikit-learn's PCA, or a selection), or take RandomChunkSVC."
+    )

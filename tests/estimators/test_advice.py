@@ -1,0 +1,232 @@
+"""Advice of a fit: each names what, how much and what to do, once, and only where there is need."""
+
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from support import PAPERS, checkers, small_svc
+
+from daskls import AdviceWarning, GridEdgeWarning, NonConvergenceWarning, RandomChunkSVC, VoronoiSVC
+from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
+from daskls.partition.shrink import Shrinkage
+from daskls.plan import Resources
+from daskls.run.advice import warn_of_chunks
+from daskls.run.rows import BlockRows, open_rows
+
+X, Y = checkers(900, noise=0.05)
+
+
+def told_by(model, X=X, y=Y):
+    """Return the warnings of a fit: of the category, as text."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert all(issubclass(warning.category, AdviceWarning) for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+def test_one_category_holds_all_advice():
+    assert issubclass(GridEdgeWarning, AdviceWarning)
+    assert issubclass(NonConvergenceWarning, AdviceWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", AdviceWarning)
+        small_svc(gamma=[0.001, 0.002, 0.003]).fit(X, Y)
+
+
+# Edges of the grid
+
+EDGES = {
+    "gamma larger": (
+        {"gamma": [0.01, 0.1, 1.0]},
+        "largest gamma that was given, 1:",
+        "1, 10, 100]",
+    ),
+    "gamma smaller": ({"gamma": [3e3, 3e4, 3e5]}, "smallest gamma that was given, 3000:", "[300, "),
+    "C larger": (
+        {"C": [0.01, 0.1, 1.0]},
+        "largest C that was given, 1:",
+        "C=[0.01, 0.1, 1, 10, 100]",
+    ),
+    "C smaller": ({"C": [1e3, 1e4, 1e5]}, "smallest C that was given, 1000:", "C=[100, 1000, "),
+}
+
+
+@pytest.mark.parametrize("which", EDGES)
+def test_many_cells_on_an_edge_say_which_way_to_widen(which):
+    given, found, remedy = EDGES[which]
+    model = small_svc(cell_size=100, cv=3, **given)
+    (message,) = told_by(model)
+    report = model.fit_report_
+    (axis,) = given
+    end = max(given[axis]) if "larger" in which else min(given[axis])
+    n = int((report[axis] == end).sum())
+    assert n >= EDGE_SHARE * len(report)
+    assert message.startswith(f"{n} of {len(report)} cells that chose C and gamma took the {found}")
+    assert remedy in message
+    assert ("Give larger ones" if "larger" in which else "Give smaller and larger") in message
+
+
+def test_the_warning_leads_to_the_line_of_fit():
+    with pytest.warns(GridEdgeWarning) as caught:
+        small_svc(cell_size=100, gamma=[0.01, 0.1, 1.0]).fit(X, Y)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        # Inside the grid; two values, which are both edges; few cells; a tie of all combinations.
+        {"gamma": [0.1, 20.0, 4000.0]},
+        {"gamma": [0.01, 0.1]},
+        {"gamma": [0.01, 0.1, 1.0], "cell_size": 400},
+    ],
+)
+def test_grids_that_need_no_widening_say_nothing(given):
+    rows, labels = checkers(900, noise=0.2)
+    assert told_by(small_svc(**{"cell_size": 150, "cv": 3, **given}), rows, labels) == []
+
+
+def test_cells_without_an_error_have_nothing_to_say():
+    # One boundary far from everything: all combinations are right, and ties go to an edge.
+    rows = np.concatenate([X, X + np.array([9.0, 0.0])])
+    labels = np.r_[np.zeros(len(X), int), np.ones(len(X), int)]
+    mixed = np.tile([0, len(X)], len(X)) + np.repeat(np.arange(len(X)), 2)
+    model = small_svc(cell_size=600, cv=3, gamma=[0.1, 1.0, 10.0], C=[1.0, 10.0, 100.0])
+    assert told_by(model, rows[mixed], labels[mixed]) == []
+
+
+def test_the_own_grid_of_cells_names_what_to_change():
+    # The feature that matters is a thousandth of the other: no kernel is narrow enough for it.
+    rng = np.random.default_rng(0)
+    rows = rng.random((900, 2)) * [1.0, 1e-3]
+    labels = (rows[:, 1] > 5e-4).astype(int)
+    told = told_by(VoronoiSVC(cell_size=100, cv=3, random_state=0, **PAPERS), rows, labels)
+    (message,) = [text for text in told if "of their own grid" in text]
+    assert "took the largest C of their own grid" in message
+    assert 'feature_scale="spread"' in message
+
+
+def test_one_choice_for_all_cells_is_told_apart():
+    model = VoronoiSVC(
+        cell_size=300, feature_scale=None, kernel="rbf", gamma=[1e-3, 1e-2, 1e-1], random_state=0
+    )
+    (message,) = [text for text in told_by(model) if "gamma" in text]
+    assert message.startswith("The one choice for all cells took the largest gamma")
+    assert "gamma=[0.001, 0.01, 0.1, 1, 10]" in message
+    inside = model.set_params(gamma=[1e-1, 10.0, 100.0, 1e5], C=[1e-3, 1.0, 1e3])
+    assert told_by(inside) == []
+
+
+# Cells of one class
+
+
+def one_sided(n_cells):
+    """Return rows in cells of 100, all but a few of them of one class."""
+    rows = np.linspace(0, 1, 100 * n_cells)[:, None]
+    labels = np.zeros(len(rows), int)
+    labels[:60] = np.arange(60) % 2
+    return rows, labels
+
+
+@pytest.mark.parametrize("make", [small_svc, lambda **p: VoronoiSVC(random_state=0, **p)])
+def test_cells_of_one_class_say_how_many(make):
+    rows, labels = one_sided(8)
+    model = make(cell_size=100)
+    (message,) = told_by(model, rows, labels)
+    n = int((model.fit_report_.n_classes == 1).sum())
+    assert n / model.n_cells_ >= ONE_CLASS_SHARE
+    share = model.fit_report_.n_rows[model.fit_report_.n_classes == 1].sum() / len(rows)
+    assert message.startswith(f"{n} of {model.n_cells_} cells ({share:.0%} of the rows)")
+    assert f"Raise cell_size above {model.fit_report_.n_rows.max()}" in message
+
+
+def test_some_cells_of_one_class_are_usual():
+    rows, labels = one_sided(8)
+    labels[400:] = np.arange(400) % 2
+    assert told_by(small_svc(cell_size=100), rows, labels) == []
+    rows, labels = one_sided(3)
+    assert told_by(small_svc(cell_size=100), rows, labels) == []
+
+
+# Dimensions
+
+
+def test_a_cube_of_even_rows_has_its_own_dimensions():
+    assert Shrinkage(4, 0.25).dimensions == pytest.approx(2)
+    assert Shrinkage(4, 1.0).dimensions == np.inf
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_error"])
+def test_cells_that_do_not_shrink_are_told(loss):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((1200, 90)).astype(np.float32)
+    labels = (rows[:, :20].sum(axis=1) > 0).astype(int)
+    params = {"loss": loss, "kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01}
+    (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
+    assert message.startswith("8 cells leave 9")
+    assert "dimensions" in message
+    assert "RandomChunkSVC" in message
+    # Chunks at random have no place in space.
+    chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)
+    assert told_by(chunked, rows, labels) == []
+
+
+def test_many_features_of_few_dimensions_are_no_matter():
+    # As images are: 90 features that four directions make up.
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((1200, 4)) @ rng.standard_normal((4, 90))
+    labels = (rows[:, 0] > 0).astype(int)
+    assert told_by(small_svc(cell_size=150, gamma=0.01), rows, labels) == []
+
+
+# Chunks
+
+
+def test_small_chunks_say_how_many_and_how_large_they_should_be(tmp_path):
+    rows, labels = checkers(1000)
+    zarr.create_array(tmp_path / "X", data=rows, chunks=(1, 2))
+    for given in (da.from_array(rows, chunks=(1, 2)), tmp_path / "X"):
+        (message,) = told_by(small_svc(), given, labels)
+        assert message.startswith("X lies in 1,000 chunks of 0.0 KiB in the mean")
+        assert "chunks of about 1,048,576 rows (16 MiB)" in message
+    assert told_by(small_svc(), da.from_array(rows, chunks=(10, 2)), labels) == []
+
+
+@pytest.mark.parametrize("held", [{"source_nbytes": 300 << 20}, {"unpack_nbytes": 300 << 20}])
+def test_large_chunks_say_what_they_take(held):
+    rows = BlockRows(da.ones((100, 2)), da.ones((100, 1)), **held)
+    with pytest.warns(AdviceWarning, match=r"300 MiB of the 1000 MiB .* about 1,048,576 rows"):
+        warn_of_chunks(rows, Resources(2, 1000 << 20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_chunks(rows, Resources(2, 2000 << 20))
+
+
+def test_a_whole_chunk_of_dask_counts(tmp_path):
+    large = da.zeros((1 << 22, 8), chunks=(1 << 22, 8))
+    with open_rows(large, da.zeros(1 << 22), None, tmp_path / "rows") as rows:
+        assert (rows.source_nbytes, rows.n_chunks) == (large.nbytes, 1)
+
+
+# Labels
+
+
+@pytest.mark.parametrize("make", [np.asarray, lambda y: da.from_array(y, chunks=100)])
+def test_labels_that_are_numbers_are_told_of_any_container(make):
+    labels = np.arange(900) // 3
+    model = small_svc(cell_size=900, cv=5, loss="squared_error")
+    (message,) = told_by(model, X, make(labels))
+    assert message.startswith("y holds 300 different labels in 900 rows, 3.0 rows a class")
+    assert "regressor" in message
+    assert told_by(model, X, make(np.arange(900) // 45)) == []
+
+
+def test_advice_is_told_once_where_folds_are_fitted_too():
+    labels = np.arange(900) % 2
+    labels[:60] = np.arange(60) + 2
+    model = small_svc(cell_size=450, cv=5, loss="squared_error", probability=True)
+    told = told_by(model, X, labels)
+    assert len(told) == len(set(told))
