@@ -1,14 +1,18 @@
 """The demo in small, and its memory measurement."""
 
 import os
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
+from support import checkers, python_env, small_svc
 from typer.testing import CliRunner
 
 import daskls
 from daskls.cli import app
+from daskls.cli.ahead import compile_ahead, is_compiled
 from daskls.cli.demo import DemoSet, demo_grid
 from daskls.cli.memory import PeakMemory, tree_nbytes
 
@@ -71,3 +75,31 @@ def test_a_forked_childs_shared_pages_count_once():
         os.kill(child, 9)
         os.waitpid(child, 0)
     assert block.sum() > 0
+
+
+def test_nothing_is_compiled_twice(tmp_path, capsys):
+    # The tests before this one have compiled.
+    small_svc(C=[1.0, 10.0]).fit(*checkers(300))
+    assert is_compiled()
+    compile_ahead(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    assert not (tmp_path / "ran").exists()
+    assert capsys.readouterr().out == ""
+
+
+LOOK = """
+import json
+from daskls.cli.ahead import compile_ahead, is_compiled
+from daskls.cli.demo import TRAIN_FEW
+before = is_compiled()
+compile_ahead(TRAIN_FEW.format(name="checkerboard"))
+print(json.dumps([before, is_compiled()]))
+"""
+
+
+@pytest.mark.slow
+def test_a_machine_without_a_cache_compiles_in_a_process_of_its_own(tmp_path):
+    environment = python_env(NUMBA_CACHE_DIR=str(tmp_path))
+    told = subprocess.run(
+        [sys.executable, "-c", LOOK], env=environment, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines() == ["Compiling, once on this machine.", "[false, true]"]
