@@ -113,10 +113,11 @@ class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "bal
 probability : bool, "sigmoid" or "isotonic", default False
     Whether `predict_proba` is there. True or "sigmoid": Platt's sigmoid, one a class; "isotonic":
     steps that rise, one map for all classes of fewer than 1000 rows. They are fitted to decision
-    values of some 10,000 rows that were held out: the method is fitted once more to at most 60,000
-    rows of a few parts of space, five times where there are fewer than 10,000 (or to 10,000 random
-    rows, by methods whose models are of all of space). Weights of classes do not change how
-    probable a class is.""",
+    values (of more classes than two, to these or to how far each is above the best other,
+    whichever makes the rows likelier) of some 10,000 rows that were held out: the method is fitted
+    once more to at most 60,000 rows of a few parts of space, five times where there are fewer than
+    10,000 (or to 10,000 random rows, by methods whose models are of all of space). Weights of
+    classes do not change how probable a class is.""",
     "store": """
 store : path or None
     Where the exchange and the model go; all workers must see it. A fit that was stopped goes

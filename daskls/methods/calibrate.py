@@ -84,11 +84,10 @@ def calibrate(
     codes, n_classes = rows.codes[which], begun.scan.target.n_classes
     # Weights of classes move the boundary, and are no part of how probable a class is.
     weights = rows.weights[which] / begun.class_weight[codes]
-    of_margins = n_classes > 2 and request.method.are_votes(request.spec)
-    maps = fit_maps(request.probability, scores, codes, weights, n_classes, of_margins=of_margins)
+    maps = fit_maps(request.probability, scores, codes, weights, n_classes)
     attributes = {
         "kind": maps.kind,
-        "of_margins": of_margins,
+        "of_margins": maps.of_margins,
         "n_rows": len(which),
         "n_folds": len(folds),
     }

@@ -12,6 +12,7 @@ import numpy as np
 
 from daskls.records import AnyArray, Codes, Float64, Mask
 from daskls.solvers.platt import fit_sigmoid, sigmoid
+from daskls.solvers.sums import total
 from daskls.store.caches import kept
 from daskls.store.groups import Group
 from daskls.store.guard import damaged
@@ -117,9 +118,12 @@ def fit_maps(
     weights: Float64,
     n_classes: int,
     *,
-    of_margins: bool = False,
+    of_margins: bool | None = None,
 ) -> ScoreMaps:
     """Fit a map for each class, of two classes one.
+
+    Where classes overlap, the values of least squares are close to probabilities by themselves, and
+    their margins tell less; votes are told apart by margins alone.
 
     Parameters
     ----------
@@ -128,8 +132,15 @@ def fit_maps(
     codes : int array, shape (m,). Their classes.
     weights : float64 array, shape (m,)
     n_classes : int, k
-    of_margins : bool. Of more classes than two: map margins, as of votes, and not scores.
+    of_margins : bool. Of more classes than two: map margins, and not scores. None: whichever makes
+        these rows likelier.
     """
+    if of_margins is None and n_classes > 2:
+        both = [
+            fit_maps(kind, scores, codes, weights, n_classes, of_margins=m) for m in (False, True)
+        ]
+        return min(both, key=lambda maps: _log_loss(probabilities(maps, scores), codes, weights))
+    of_margins = bool(of_margins)
     columns = _columns(scores, of_margins=of_margins)
     wanted = np.array([1]) if n_classes == 2 else np.arange(n_classes)
     positive: Mask = codes[:, None] == wanted
@@ -139,6 +150,13 @@ def fit_maps(
         a, b = np.array(found, np.float64).T.copy()
         return Sigmoids(a, b, of_margins)
     return _isotonics(columns, positive, weights, of_margins=of_margins)
+
+
+def _log_loss(found: Float64, codes: Codes, weights: Float64) -> float:
+    """Return the weighted sum of the negative logarithms of the labels' probabilities."""
+    own = np.take_along_axis(found, codes[:, None].astype(np.int64), axis=1)[:, 0]
+    # A class that no map speaks for is not quite impossible.
+    return -total(weights * np.log(np.maximum(own, np.finfo(np.float64).tiny)))
 
 
 def _columns(scores: Float64, *, of_margins: bool) -> Float64:

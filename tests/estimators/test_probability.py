@@ -106,6 +106,26 @@ def test_sigmoids_of_more_classes_are_of_scores_or_margins():
         np.testing.assert_allclose(probabilities(maps, scores), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_maps_are_of_what_makes_the_rows_likelier(kind):
+    rng = np.random.default_rng(0)
+    codes, weights = rng.integers(0, 3, 900), rng.random(900) + 0.5
+    # Noise that all classes of a row share says nothing of them: margins are free of it.
+    scores = np.eye(3)[codes] + 0.4 * rng.normal(size=(900, 3))
+    shared = scores + 3 * rng.normal(size=(900, 1))
+    assert fit_maps(kind, shared, codes, weights, 3).of_margins
+    # Scores that are probabilities.
+    p = rng.dirichlet(np.ones(3), 900)
+    codes = (p.cumsum(axis=1) < rng.random((900, 1))).sum(axis=1)
+    found = {m: fit_maps(kind, p, codes, weights, 3, of_margins=m) for m in (None, False, True)}
+    losses = {
+        m: log_loss(codes, probabilities(maps, p), sample_weight=weights)
+        for m, maps in found.items()
+    }
+    assert losses[None] == min(losses[False], losses[True]) < max(losses[False], losses[True])
+    assert not fit_maps(kind, p[:, 0], codes > 0, weights, 2).of_margins
+
+
 def test_rows_that_no_map_speaks_for_are_as_likely_as_any():
     maps = Sigmoids(np.full(3, -1e300), np.zeros(3))
     np.testing.assert_allclose(probabilities(maps, np.full((1, 3), 0.0)), 1 / 3)
