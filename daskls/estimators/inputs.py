@@ -1,7 +1,7 @@
 """Checks and conversions of estimators before any graph is built."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from numbers import Integral, Real
@@ -182,6 +182,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         names; anything that is not a 2-d array of numbers
     """
     check_unmasked(X, "X")
+    _check_container(X)
     _check_dense(X)
     check_columns(X)
     with _one_error():
@@ -194,6 +195,20 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         )
         # scikit-learn before 1.9 leaves objects beside pandas' own kinds of numbers as they are.
         return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+
+
+def _check_container(X: Any) -> None:
+    """Refuse what NumPy would take for a single value.
+
+    Raises
+    ------
+    DataError
+    """
+    if isinstance(X, Mapping | Iterator):
+        raise DataError(
+            f"X is of type {type(X).__name__}; pass an array (rows, features), or a table: "
+            'columns as pandas.DataFrame(X), with their labels as y="column".'
+        )
 
 
 def _check_dense(X: Any) -> None:

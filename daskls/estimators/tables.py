@@ -244,7 +244,9 @@ def query_rows(
     """
     with removed(scratch):
         if _holds_arrays(X):
-            own = label or (None if with_y else _unlabelled(X, estimator.n_features_in_))
+            # A single array of queries holds no label, whatever its width: none is guessed.
+            is_bare = not with_y and Path(X).suffix.lower() == ".npy"
+            own = label or ("none" if is_bare else None)
             yield _convert_arrays(X, own, scratch, estimator.n_features_in_, on_progress)
             return
         own = getattr(estimator, "table_", None)
@@ -269,13 +271,6 @@ def query_rows(
         if not dataset.n_rows:
             raise DataError(f"{source.where} has no rows, so there is nothing to predict.")
         yield dataset.path
-
-
-def _unlabelled(X: Any, n_features: int) -> str | None:
-    """Return "none" for a single array that is as wide as the features: it holds no label."""
-    if Path(X).suffix.lower() != ".npy":
-        return None
-    return "none" if np.load(X, mmap_mode="r").shape[1:] == (n_features,) else None
 
 
 def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> TableEncoding:

@@ -68,7 +68,9 @@ def run_fit(
     """
     clock = StageClock(on_progress, on_cut)
     begun = begin_fit(request, rows, store, clock, client)
-    units = widest_and_narrowest(begun.sample.X) if request.minds_units else None
+    units = None
+    if request.minds_units:
+        units = widest_and_narrowest(begun.sample.X, with_rare=False)
     shrinkage = None
     if not begun.root.is_complete:
         warn_of_chunks(rows, begun.resources)

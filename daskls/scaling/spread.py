@@ -17,11 +17,19 @@ DEVIATIONS = 3.29
 MAX_RATIO, SUSPECT_RATIO = 1e3, 1e2
 
 
-def widest_and_narrowest(X: Reals) -> tuple[int, int, float] | None:
+def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
     """Return the features of the largest and the smallest spread, and their ratio beyond 1000.
 
     None where spreads differ by less. Constants count as neither.
 
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    with_rare : bool. Whether features count that have one value in nine rows of ten. Rare
+        indicators and pixels at the margin have a small spread, and no unit that is the reason.
+
+    Examples
+    --------
     >>> widest_and_narrowest(np.c_[np.arange(9.0), 1e-4 * np.arange(9.0), np.ones(9)])
     (0, 1, 10000.0)
     """
@@ -30,7 +38,12 @@ def widest_and_narrowest(X: Reals) -> tuple[int, int, float] | None:
     own = deviations[varying]
     if not len(own) or own.max() <= SUSPECT_RATIO * own.min():
         return None
+    if not with_rare:
+        ranges = np.array([np.ptp(np.quantile(X[:, j], (LOW, HIGH))) for j in varying])
+        varying = varying[ranges > 0]
     found = spreads(X)[varying]
+    if not len(found):
+        return None
     ratio = float(found.max() / found.min())
     if ratio <= MAX_RATIO:
         return None

@@ -13,7 +13,7 @@ from daskls.errors import DataError
 from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.files import disk_errors
 from daskls.tables.arrow import import_arrow
-from daskls.tables.source import BATCH_FIELDS, TableSource
+from daskls.tables.source import BATCH_FIELDS, TableSource, check_unique
 
 __all__ = [
     "column_names",
@@ -140,6 +140,7 @@ def _open_pandas(frame: Any) -> TableSource:
 def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
     """Return a pandas DataFrame as an Arrow table, or its schema."""
     arrow = import_arrow()
+    check_unique(list(frame.columns), where)
     odd = [name for name in frame.columns if not isinstance(name, str)]
     if odd:
         raise DataError(

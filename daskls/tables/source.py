@@ -1,13 +1,21 @@
 """The interface of every source of batches: names, kinds and streamed rows."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from daskls.errors import DataError
 
-__all__ = ["BATCH_FIELDS", "FileKind", "TableSource", "file_kind", "natural_order"]
+__all__ = [
+    "BATCH_FIELDS",
+    "FileKind",
+    "TableSource",
+    "check_unique",
+    "file_kind",
+    "natural_order",
+]
 
 # Values of a batch: 8 MiB of float64.
 BATCH_FIELDS = 2**20
@@ -51,13 +59,22 @@ class TableSource:
         ------
         DataError
         """
-        names = self.names
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise DataError(
-                f"{self.where} has more than one column {twice[0]!r}; rename them, as columns are "
-                "known by their names."
-            )
+        check_unique(self.names, self.where)
+
+
+def check_unique(names: Sequence[Any], where: str) -> None:
+    """Refuse names of columns that do not tell these apart.
+
+    Raises
+    ------
+    DataError
+    """
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"{where} has more than one column {twice[0]!r}; rename them, as columns are known by "
+            "their names."
+        )
 
 
 def file_kind(path: str) -> FileKind | None:

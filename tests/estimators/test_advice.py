@@ -1,5 +1,6 @@
 """Advice of a fit: each names what, how much and what to do, once, and only where there is need."""
 
+import re
 import warnings
 
 import dask.array as da
@@ -118,6 +119,18 @@ def test_one_choice_for_all_cells_is_told_apart():
     assert "gamma=[0.001, 0.01, 0.1, 1, 10]" in message
     inside = model.set_params(gamma=[1e-1, 10.0, 100.0, 1e5], C=[1e-3, 1.0, 1e3])
     assert told_by(inside) == []
+
+
+# Units
+
+
+def test_features_that_are_rarely_anything_are_no_matter_of_units():
+    # Nearly always 0, as pixels at the margin: a small spread, but no unit of its own.
+    rare = np.where(np.arange(len(X)) % 450 == 7, 1e-2, 0.0)
+    assert rare.std() * 100 < X.std()
+    assert told_by(small_svc(), np.c_[X, rare], Y) == []
+    (message,) = told_by(small_svc(), np.c_[X, 1e-5 * X[:, 0]], Y)
+    assert re.match(r"The spread of feature [01] is 1e\+05 times that of feature 2, ", message)
 
 
 # Cells of one class

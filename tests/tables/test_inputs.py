@@ -5,6 +5,8 @@ The route through NumPy is the oracle: the same columns, encoded here by hand, g
 
 import gzip
 import json
+import re
+from pathlib import Path
 
 import dask.array as da
 import dask.dataframe as dd
@@ -13,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 import xarray as xr
 import zarr
 from sklearn.datasets import dump_svmlight_file
@@ -32,7 +35,8 @@ PARAMS = {
     "random_state": 0,
 }
 SMALL = (*PAPER_OPTIONS, "--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20,80")
-HERE = ("--random-state", "0", "--workers", "0", "--quiet")
+QUIET = ("--workers", "0", "--quiet")
+HERE = ("--random-state", "0", *QUIET)
 
 
 def make_frame(n_rows, seed):
@@ -158,74 +162,264 @@ def xarray_dataset(frame, folder):
     return xr.Dataset.from_dataframe(frame).chunk({"index": 150})
 
 
-FILES = [csv, csv_moved, csv_packed, tsv, semicolons, parts, parquet, parquet_folder]
-ARRAYS = [npz, libsvm, data_set, own_group]
-FRAMES = [
-    *(pandas_frame, pandas_categories, dask_frame, polars_frame, polars_lazy, arrow_table),
-    xarray_dataset,
-]
+def npy(frame, folder):
+    np.save(folder / "rows.npy", np.column_stack([frame[FEATURES].to_numpy(), codes(frame)]))
+    return folder / "rows.npy"
+
+
+def numpy_array(frame, folder):
+    return frame[FEATURES].to_numpy()
+
+
+def dask_array(frame, folder):
+    return da.from_array(frame[FEATURES].to_numpy(), chunks=(150, 3))
+
+
+def zarr_path(frame, folder):
+    zarr.create_array(folder / "X.zarr", data=frame[FEATURES].to_numpy(), chunks=(150, 3))
+    return folder / "X.zarr"
+
+
+def zarr_array(frame, folder):
+    return zarr.open_array(zarr_path(frame, folder), mode="r")
+
+
+def data_array(frame, folder):
+    return xr.DataArray(frame[FEATURES].to_numpy(), dims=("row", "feature"))
+
+
+# Every input, by its name in docs/data.md.
+FILES = {
+    "CSV": csv,
+    "CSV, columns in another order": csv_moved,
+    "CSV, packed (.gz)": csv_packed,
+    "CSV of semicolons": semicolons,
+    "TSV": tsv,
+    "pattern of CSV files": parts,
+    "Parquet file": parquet,
+    "Parquet folder": parquet_folder,
+}
+ARRAY_FILES = {
+    ".npz": npz,
+    ".npy": npy,
+    "LIBSVM": libsvm,
+    "data set (Zarr)": data_set,
+    "your own Zarr group": own_group,
+}
+FRAMES = {
+    "pandas": pandas_frame,
+    "pandas with categories": pandas_categories,
+    "Dask DataFrame": dask_frame,
+    "Polars": polars_frame,
+    "Polars, lazy": polars_lazy,
+    "Arrow table": arrow_table,
+    "xarray Dataset": xarray_dataset,
+}
+ARRAYS = {
+    "NumPy array": numpy_array,
+    "Dask array": dask_array,
+    "path of a Zarr array": zarr_path,
+    "Zarr array": zarr_array,
+    "xarray DataArray": data_array,
+}
+ALL = {**FILES, **ARRAY_FILES, **FRAMES, **ARRAYS}
+ON_DISK = [*FILES, *ARRAY_FILES]
 # Labels of these are numbers.
-CODED = (libsvm, own_group)
-ALL = [*FILES, *ARRAYS, *FRAMES]
+CODED = ("LIBSVM", ".npy", "your own Zarr group")
+# What is predicted lazily.
+LAZY = ("Dask DataFrame", "data set (Zarr)", "your own Zarr group")
+LAZY += ("Dask array", "path of a Zarr array", "Zarr array")
+# Distances of columns in another order are the same but for their rounding.
+MOVED = "CSV, columns in another order"
 
 
-def by_name(make):
-    return make.__name__
+def label_of(name, frame):
+    """Return what `fit` and `score` take as labels."""
+    if name in ARRAYS:
+        return frame.kind.to_numpy()
+    if name == ".npy":
+        return "3"
+    return None if name in ARRAY_FILES else "kind"
 
 
-@pytest.fixture
-def folders(tmp_path):
-    made = []
-    for name in ("train", "test"):
-        (tmp_path / name).mkdir()
-        made.append(tmp_path / name)
-    return made
+class Cases:
+    """Sources of every kind, and the models of them, each made once."""
+
+    def __init__(self, folder):
+        self.folder, self._sources, self._models = folder, {}, {}
+
+    def source(self, name, part):
+        if (name, part) not in self._sources:
+            home = self.folder / f"{len(self._sources)}"
+            home.mkdir()
+            self._sources[name, part] = ALL[name]({"train": TRAIN, "test": TEST}[part], home)
+        return self._sources[name, part]
+
+    def model(self, name):
+        if name not in self._models:
+            train = self.source(name, "train")
+            self._models[name] = daskls.VoronoiSVC(**PARAMS).fit(train, label_of(name, TRAIN))
+        return self._models[name]
 
 
-@pytest.mark.parametrize("make", ALL, ids=by_name)
-def test_python_gives_the_labels_of_the_numpy_route(make, folders, by_numpy):
-    train, test = make(TRAIN, folders[0]), make(TEST, folders[1])
-    label = None if make in ARRAYS else "kind"
-    model = daskls.VoronoiSVC(**PARAMS).fit(train, label)
-    answers = model.predict(test)
-    if make is dask_frame or make in (data_set, own_group):
-        assert isinstance(answers, da.Array)
-        answers = answers.compute()
-    assert isinstance(answers, np.ndarray)
-    labels, score = by_numpy
-    wanted = (labels == "forest").astype(int) if make in CODED else labels
-    if make is csv_moved:
-        # Other columns first: distances are the same but for their rounding.
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    return Cases(tmp_path_factory.mktemp("cases"))
+
+
+def assert_agrees(name, answers, by_numpy):
+    labels, _ = by_numpy
+    wanted = (labels == "forest").astype(int) if name in CODED else labels
+    if name == MOVED:
         assert (answers == wanted).mean() > 0.98
     else:
         assert answers.tolist() == wanted.tolist()
-        assert model.score(test, *(() if label is None else (label,))) == score
-    # By name, in any order of columns, with others between them.
-    if make not in (*ARRAYS, csv_moved):
-        moved = TEST[["kind", "north", "level", "east"]].assign(other="x")
-        assert model.predict(moved).tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("make", [*FILES, *ARRAYS], ids=by_name)
-def test_the_command_line_gives_the_labels_of_the_numpy_route(make, folders, tmp_path, by_numpy):
-    train, test = make(TRAIN, folders[0]), make(TEST, folders[1])
-    label = () if make in ARRAYS else ("--label", "kind")
-    run("fit", train, tmp_path / "model.zarr", *label, *SMALL, *HERE)
-    quiet = ("--workers", "0", "--quiet")
-    run("predict", tmp_path / "model.zarr", test, tmp_path / "out.csv", *quiet)
-    answers = pd.read_csv(tmp_path / "out.csv").iloc[:, 0]
-    labels, score = by_numpy
-    wanted = (labels == "forest").astype(int) if make in CODED else labels
-    printed = json.loads(run("score", tmp_path / "model.zarr", test, "--json", *quiet).stdout)
-    if make is csv_moved:
-        assert (answers == wanted).mean() > 0.98
+def assert_scores(name, score, by_numpy):
+    if name == MOVED:
+        assert abs(score - by_numpy[1]) < 0.02
     else:
-        assert answers.tolist() == wanted.tolist()
-        assert printed["accuracy"] == score
+        assert score == by_numpy[1]
+
+
+def check_fit(name, cases, by_numpy):
+    """Compare a model of any source with that of the NumPy route, by rows in memory."""
+    model = cases.model(name)
+    if name in (*FILES, *FRAMES):
+        # By name, in any order of columns, with others between them.
+        queries = TEST[["kind", "north", "level", "east"]].assign(other="x")
+    elif hasattr(model, "feature_names_in_"):
+        queries = TEST[FEATURES]
+    else:
+        queries = TEST[FEATURES].to_numpy()
+    assert_agrees(name, model.predict(queries), by_numpy)
+
+
+def check_predict(name, cases, by_numpy):
+    test = cases.source(name, "test")
+    if name == ".npy":
+        test = bare_queries(cases)
+    answers = cases.model(name).predict(test)
+    assert isinstance(answers, da.Array) == (name in LAZY)
+    assert_agrees(name, np.asarray(answers), by_numpy)
+
+
+def bare_queries(cases):
+    """Return the path of an array of queries: it holds no label, whatever its width."""
+    np.save(cases.folder / "queries.npy", TEST[FEATURES].to_numpy())
+    return cases.folder / "queries.npy"
+
+
+def check_score(name, cases, by_numpy):
+    score = cases.model(name).score(cases.source(name, "test"), label_of(name, TEST))
+    assert_scores(name, score, by_numpy)
+
+
+ROUTES = {"fit": check_fit, "predict": check_predict, "score": check_score}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("name", ALL)
+def test_python_gives_the_labels_of_the_numpy_route(name, route, cases, by_numpy):
+    ROUTES[route](name, cases, by_numpy)
+
+
+@pytest.mark.parametrize("name", ON_DISK)
+def test_the_command_line_gives_the_labels_of_the_numpy_route(name, cases, tmp_path, by_numpy):
+    train, test = cases.source(name, "train"), cases.source(name, "test")
+    label = label_of(name, TRAIN)
+    label = () if label is None else ("--label", label)
+    model, out = tmp_path / "model.zarr", tmp_path / "out.csv"
+    run("fit", train, model, *label, *SMALL, *HERE)
+    # A table's label is known from training; the columns of an array have no names.
+    own = label if name == ".npy" else ()
+    printed = json.loads(run("score", model, test, "--json", *own, *QUIET).stdout)
+    assert_scores(name, printed["accuracy"], by_numpy)
+    queries = bare_queries(cases) if name == ".npy" else test
+    run("predict", model, queries, out, *QUIET)
+    assert_agrees(name, pd.read_csv(out).iloc[:, 0].to_numpy(), by_numpy)
     # Nothing but what was asked for stays.
-    assert {path.name for path in tmp_path.iterdir()} == {
-        *("train", "test", "model.zarr", "out.csv"),
-    }
+    assert {path.name for path in tmp_path.iterdir()} == {"model.zarr", "out.csv"}
+
+
+def test_the_command_line_predicts_a_zarr_array(cases, tmp_path, by_numpy):
+    name = "path of a Zarr array"
+    cases.model("NumPy array").save(tmp_path / "model.zarr")
+    queries = cases.source(name, "test")
+    run("predict", tmp_path / "model.zarr", queries, tmp_path / "out.csv", *QUIET)
+    assert_agrees(name, pd.read_csv(tmp_path / "out.csv").iloc[:, 0].to_numpy(), by_numpy)
+    for command in ("fit", "score"):
+        paths = (
+            (queries, tmp_path / "n") if command == "fit" else (tmp_path / "model.zarr", queries)
+        )
+        assert "is not a daskls data set" in run(command, *paths, *QUIET, code=1).stderr
+
+
+# The page
+
+PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+
+
+def rows_below(heading):
+    """Return the cells of the table below a heading of the page."""
+    lines = PAGE.split(f"{heading}\n", 1)[1].split("\n## ")[0].splitlines()
+    table = [line.strip("|").split("|") for line in lines if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in table[2:]]
+
+
+def test_the_page_lists_what_is_tested():
+    listed = {row[0]: row[1:] for row in rows_below("## Every input")}
+    on_disk = {**dict.fromkeys(ON_DISK, "yes"), "path of a Zarr array": "predict"}
+    assert listed == {name: ["yes"] * 3 + [on_disk.get(name, "")] for name in ALL}
+
+
+def table(**columns):
+    """Return a small table with labels."""
+    return pd.DataFrame({"a": np.arange(80.0), "kind": [0, 1] * 40}).assign(**columns)
+
+
+def by_value(folder):
+    table().to_parquet(folder / "rows", partition_cols=["kind"])
+    return folder / "rows"
+
+
+def spreadsheet(folder):
+    (folder / "rows.xlsx").touch()
+    return folder / "rows.xlsx"
+
+
+GAP = [None, *[1.0] * 79]
+CODES = np.arange(80) % 2
+NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES)})
+# What `fit` is given, by its name in docs/data.md.
+REFUSED = {
+    "a column of dates": lambda _: (table(day=pd.Timestamp("2020-01-01")), "kind"),
+    "text of more than 64 values": lambda _: (table(name=[f"n{i}" for i in range(80)]), "kind"),
+    'missing values, without `missing="median"`': lambda _: (table(b=GAP), "kind"),
+    "a missing label": lambda _: (table(kind=GAP), "kind"),
+    "no label named, nor of a usual name": lambda _: (table(), None),
+    "a label column that is not there": lambda _: (table(), "sort"),
+    "one label for all rows": lambda _: (table(kind=1), "kind"),
+    "two columns of one name": lambda _: (pd.concat([table(), table()], axis=1), "kind"),
+    "a table behind a URL": lambda _: ("s3://bucket/rows.parquet", "kind"),
+    "a Parquet folder of folders named by values": lambda folder: (by_value(folder), "kind"),
+    "a file of another suffix": lambda folder: (spreadsheet(folder), "kind"),
+    "a scipy sparse matrix": lambda _: (scipy.sparse.eye(80, format="csr"), CODES),
+    "a dict, a generator": lambda _: ({"a": CODES}, CODES),
+    "an xarray Dataset of several dimensions": lambda _: (NESTED, "kind"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_page_prints_the_sentence_of_what_is_refused(name, tmp_path):
+    sentences = dict(rows_below("## What is refused"))
+    assert set(sentences) == set(REFUSED)
+    with pytest.raises(daskls.DataError) as told:
+        daskls.VoronoiSVC().fit(*REFUSED[name](tmp_path))
+    said = " ".join(str(told.value).split())
+    parts = [part.strip() for part in sentences[name].strip("`").split("...")]
+    assert re.search(".*".join(map(re.escape, parts)), said), said
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "tsv", "parquet", "zarr"])
