@@ -1,5 +1,5 @@
-"""The command line: `daskls convert`, `fit`, `predict`, `score`, `info`, `denoise`,
-`demo`.
+"""The command line: `daskls convert`, `fit`, `predict`, `score`, `info`, `report`,
+`denoise`, `demo`.
 
 Commands import what they need when they run, so that `daskls --help` prints at once.
 """
@@ -15,6 +15,7 @@ from daskls.cli.errors import Commands
 from daskls.cli.fit import fit
 from daskls.cli.info import info
 from daskls.cli.predict import predict
+from daskls.cli.report import report
 from daskls.cli.score import score
 
 __all__ = ["app", "main"]
@@ -49,7 +50,7 @@ def root(
     """Local support vector machines for data that does not fit in memory."""
 
 
-for command in (convert, fit, predict, score, info, denoise, demo):
+for command in (convert, fit, predict, score, info, report, denoise, demo):
     app.command(command.__name__)(command)
 
 

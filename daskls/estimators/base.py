@@ -3,7 +3,7 @@
 import os
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -42,7 +42,9 @@ from daskls.tables.frames import is_array_like, with_labels
 from daskls.tables.paths import check_label, is_table
 
 if TYPE_CHECKING:
+    from daskls.estimators.advice import Advice
     from daskls.methods.fit import FitResult
+    from daskls.partition.shrink import Shrinkage
 
 __all__ = ["LocalClassifier", "SharesClient"]
 
@@ -139,6 +141,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         if meta.get("table") is not None:
             self.table_ = TableEncoding.from_json(meta["table"])
         self.n_cells_ = reader.n_cells
+        if reader.stage_s:
+            self.stage_s_ = dict(reader.stage_s)
         return self
 
     def _fitted_method(self) -> Method:
@@ -289,7 +293,13 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         """Warn how many cells hold fewer rows than folds; not if no cell is cross-validated."""
 
     def _warn_about_cells(self, result: "FitResult") -> None:
-        """Say what the cells call for; nothing of methods without cells of their own."""
+        """Say what the cells call for."""
+        for category, message in self._advice(result.shrinkage):
+            warnings.warn(message, category, stacklevel=3)
+
+    def _advice(self, shrinkage: "Shrinkage | None" = None) -> Iterable["Advice"]:
+        """Return what the cells call for; nothing of methods without cells of their own."""
+        return ()
 
     def _warn_about_limits(self) -> None:
         """Say how many solves stopped short of ``tol``, if any did."""

@@ -2,24 +2,22 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.errors import AdviceWarning, ParameterError
-from daskls.estimators.advice import advise_on_cells
+from daskls.estimators.advice import Advice, advise_on_cells
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, check_unused
 from daskls.estimators.probability import PROBABILITY
 from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, scaling_of
+from daskls.partition.shrink import Shrinkage
 from daskls.records import DISTANCE_KERNELS, KernelName, ScalingSpec, SolverSpec
 from daskls.solvers.registry import SOLVERS
-
-if TYPE_CHECKING:
-    from daskls.methods.fit import FitResult
 
 __all__ = ["Candidates", "CellClassifier"]
 
@@ -127,10 +125,9 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
                 stacklevel=3,
             )
 
-    def _warn_about_cells(self, result: "FitResult") -> None:
-        """Say what choices on edges, cells of one class and too many dimensions call for."""
-        for category, message in advise_on_cells(self._reader, self._size_param, result.shrinkage):
-            warnings.warn(message, category, stacklevel=3)
+    def _advice(self, shrinkage: Shrinkage | None = None) -> Iterable[Advice]:
+        """Return what choices on edges, cells of one class and too many dimensions call for."""
+        return advise_on_cells(self._reader, self._size_param, shrinkage)
 
     def _sizes(self) -> dict[str, Any]:
         params = self.get_params(deep=False)

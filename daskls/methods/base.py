@@ -39,6 +39,7 @@ class Method(ABC):
     is_local : bool. Whether predictions depend on the training rows near a query alone, so that a
         part of space at full density is as good as all of it.
     has_probabilities : bool. Whether scores are probabilities by themselves, without fitted maps.
+    has_grids : bool. Whether each cell searches a grid of C and gamma for itself.
     step : str, or None. The quantity that differs from one model to the next where several are
         tried and one is kept.
     """
@@ -48,6 +49,7 @@ class Method(ABC):
     chosen: ClassVar[tuple[str, ...]] = ("C", "gamma")
     is_local: ClassVar[bool] = False
     has_probabilities: ClassVar[bool] = False
+    has_grids: ClassVar[bool] = False
     step: ClassVar[str | None] = None
 
     def to_json(self) -> dict[str, Any]:
@@ -126,6 +128,10 @@ class Method(ABC):
         ------
         DamageError
         """
+
+    def has_space(self, reader: ModelReader) -> bool:
+        """Whether a model has a partition, which `space` then returns."""
+        return "partition" in reader.index.attrs
 
     def space(self, reader: ModelReader) -> Partition:
         """Return the partition of a model's cells.

@@ -16,6 +16,7 @@ from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.rows import BlockRows
 from daskls.scaling.fit import resolve
 from daskls.scaling.spread import widest_and_narrowest
+from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
 __all__ = ["FitResult", "run_fit"]
@@ -79,6 +80,8 @@ def run_fit(
             calibrate(raw, begun, _nested(client), clock, client)
         request.method.fit(begun, clock, client)
         shrinkage = _measured(begun) if request.minds_space else None
+        # Read anew: the marker was set since. A model that is killed before this lacks its times.
+        Root.open(begun.root.store).update(stage_s=clock.seconds)
     # Also after a fit that was killed between its end and here.
     request.method.clean_up(begun.root)
     return FitResult(begun.fingerprint, clock.seconds, units, shrinkage)

@@ -5,6 +5,7 @@ from daskls.plotting.features import FeatureDisplay
 from daskls.plotting.grid import GridDisplay
 from daskls.plotting.neighborhoods import NeighborhoodDisplay
 from daskls.plotting.partition import PartitionDisplay
+from daskls.plotting.report import ReportDisplay
 from daskls.plotting.selection import SelectionDisplay
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "GridDisplay",
     "NeighborhoodDisplay",
     "PartitionDisplay",
+    "ReportDisplay",
     "SelectionDisplay",
 ]

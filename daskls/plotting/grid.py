@@ -6,14 +6,16 @@ from typing import Any, Self
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
+from daskls.methods.base import method_of
 from daskls.plotting.lazy import new_axes, whole_numbers
+from daskls.plotting.plane import draw_number
 from daskls.records import DISTANCE_KERNELS, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.grid_points import tried_points
 from daskls.solvers.registry import decision_of
 from daskls.store.reader import spec_from_json
 
-__all__ = ["GridDisplay"]
+__all__ = ["GridDisplay", "has_grid"]
 
 
 @dataclass
@@ -76,7 +78,7 @@ class GridDisplay:
 
         Parameters
         ----------
-        estimator : fitted VoronoiSVC with ``loss="hinge"``
+        estimator : fitted VoronoiSVC or RandomChunkSVC with ``loss="hinge"``
 
         Returns
         -------
@@ -87,10 +89,11 @@ class GridDisplay:
         DataError : when no cell had two classes, so that nothing was selected
         ParameterError : a model whose cells have no grid
         """
-        if estimator._reader.method:
+        if not method_of(estimator._reader.method).has_grids:
             raise ParameterError(
-                f"A {type(estimator).__name__} has no grid that all its cells share; GridDisplay "
-                "draws that of a VoronoiSVC. What a FalkSVC selected is in its selected_."
+                f"A {type(estimator).__name__} has no cells that search a grid each; GridDisplay "
+                "draws those of a VoronoiSVC or a RandomChunkSVC; what a FalkSVC selected is drawn by "
+                "SelectionDisplay."
             )
         spec = spec_from_json(estimator._reader.meta["spec"])
         if decision_of(spec.loss) == "ovr":
@@ -165,17 +168,19 @@ class GridDisplay:
         """Write each count into its square, light on dark."""
         half = self.counts.max() / 2
         return [
-            self.ax_.text(
-                j,
-                i,
-                str(self.counts[i, j]),
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="white" if self.counts[i, j] > half else "#333333",
+            draw_number(
+                self.ax_, j, i, str(self.counts[i, j]), light=bool(self.counts[i, j] > half)
             )
-            for i, j in np.argwhere(self.counts)
+            for i, j in np.argwhere(self.counts).tolist()
         ]
+
+
+def has_grid(estimator: Any) -> bool:
+    """Whether cells of a fitted estimator have each chosen from a grid."""
+    reader = estimator._reader
+    chose = method_of(reader.method).has_grids and decision_of(reader.spec.loss) == "ovo"
+    # Of models of before they were counted it is 0.
+    return chose and bool(((reader.report.n_trained > 0) & (reader.report.n_tried != 1)).any())
 
 
 def _count_tried(trained: Any, shape: tuple[int, int]) -> Int64:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["import_figure", "new_axes", "whole_numbers"]
+__all__ = ["import_figure", "import_pyplot", "new_axes", "whole_numbers"]
 
 REMEDY = "Drawing needs matplotlib, which is not installed; run `pip install daskls[plots]`."
 
@@ -21,13 +21,23 @@ def import_figure() -> Any:
     return Figure
 
 
-def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
-    """Return a figure of pyplot, as notebooks and scripts expect it, and an array of its axes."""
+def import_pyplot() -> Any:
+    """Return matplotlib's pyplot, which shows figures in notebooks and on screens.
+
+    Raises
+    ------
+    ImportError : that says what to install
+    """
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(REMEDY) from error
-    figure, axes = pyplot.subplots(
+    return pyplot
+
+
+def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
+    """Return a figure of pyplot, as notebooks and scripts expect it, and an array of its axes."""
+    figure, axes = import_pyplot().subplots(
         1, n_axes, figsize=(size[0] * n_axes, size[1]), layout="constrained", squeeze=False
     )
     return figure, axes[0]

@@ -44,6 +44,7 @@ class PartitionDisplay:
     report : the rows of the estimator's `fit_report_` that describe these cells
     rows : array (m, 2) of rows to draw, or None
     row_classes : int array (m,). Their classes' numbers, or None
+    note : str. Which slice of a space of more than two features is drawn; written on the picture.
 
     Attributes
     ----------
@@ -52,6 +53,7 @@ class PartitionDisplay:
     regions_ : PolyCollection, one polygon a visible cell
     boundary_ : ContourSet. The decision boundary.
     rows_ : PathCollection, or None
+    note_ : Text, or None of a model of two features
 
     Examples
     --------
@@ -74,11 +76,13 @@ class PartitionDisplay:
     report: Any
     rows: Reals | None = None
     row_classes: Ints | None = None
+    note: str = ""
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
     regions_: Any = field(default=None, init=False)
     boundary_: Any = field(default=None, init=False)
     rows_: Any = field(default=None, init=False)
+    note_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(
@@ -139,6 +143,41 @@ class PartitionDisplay:
             report=report,
             rows=shown,
             row_classes=None if y is None else np.searchsorted(estimator.classes_, np.asarray(y)),
+            note=_slice_note(n_features),
+        )
+
+    @classmethod
+    def of_predictions(cls, estimator: Any, X: Any, *, resolution: int = 400) -> Self:
+        """Compute the picture of an estimator without cells: its classes alone, ``fill="class"``.
+
+        Parameters
+        ----------
+        estimator : fitted estimator of two features
+        X : array (m, 2) of rows, which give the range of the axes
+        resolution : int, >= 2. Pixels along a side.
+
+        Returns
+        -------
+        display : PartitionDisplay, not drawn yet
+
+        Raises
+        ------
+        DataError : rows, or an estimator, of another width
+        """
+        _check_features((0, 1), estimator.n_features_in_)
+        rows = _check_rows(X, 2)
+        limits = pad_limits(rows.min(axis=0).astype(float), rows.max(axis=0).astype(float))
+        decided, scores = _decide(estimator, _pixels(limits, resolution, np.zeros(2), (0, 1)))
+        shape = (resolution, resolution)
+        return cls(
+            polygons={},
+            limits=limits,
+            decided=decided.reshape(shape),
+            scores=None if scores is None else scores.reshape(shape),
+            cells=np.zeros(shape, np.int32),
+            classes=estimator.classes_,
+            names=_names((0, 1), None, estimator),
+            report=estimator.fit_report_[:0],
         )
 
     def plot(
@@ -175,7 +214,17 @@ class PartitionDisplay:
             self.rows_ = self._draw_rows()
         self.boundary_ = self._draw_boundary()
         draw_frame(ax, self.limits, self.names)
+        self.note_ = self._draw_note() if self.note else None
         return self
+
+    def _draw_note(self) -> Any:
+        """Write which slice is drawn, inside of the axes: a title is the caller's."""
+        note = self.note
+        if self.rows_ is not None:
+            note += "; rows are projected onto it"
+        box = {"facecolor": "white", "edgecolor": "#8a8f96", "linewidth": 0.5, "pad": 2.5}
+        place = {"transform": self.ax_.transAxes, "zorder": 6, "bbox": box}
+        return self.ax_.text(0.015, 0.015, note, fontsize=7.5, va="bottom", **place)
 
     def _draw_regions(self, fill: str, border_width: float) -> Any:
         """Fill the cells and draw their borders."""
@@ -190,7 +239,7 @@ class PartitionDisplay:
             colors = color_cells(self.cells, n_cells, len(CELL_COLORS))
             style["facecolor"] = [CELL_COLORS[colors[cell]] for cell in self.polygons]
         elif fill in (self.report.dtype.names or ()) and self.report.dtype[fill].kind in "if":
-            style.update(array=self.report[fill][list(self.polygons)], cmap="viridis")
+            style.update(array=self.report[fill][list(self.polygons)], cmap="viridis_r")
         else:
             raise ParameterError(
                 f"fill is {fill!r}; it must be 'cell', 'class', or a number in fit_report_, as "
@@ -223,7 +272,13 @@ class PartitionDisplay:
         grid = pixel_grid(self.limits, len(self.decided))
         decisions = self.decided if self.scores is None else self.scores
         style = {"colors": "black", "linewidths": 1.3, "zorder": 3}
-        return draw_boundary(self.ax_, grid, decisions, len(self.classes), **style)
+        boundary = draw_boundary(self.ax_, grid, decisions, len(self.classes), **style)
+        if boundary is not None:
+            from matplotlib.patheffects import withStroke
+
+            # Seen on dark cells too.
+            boundary.set(path_effects=[withStroke(linewidth=2.6, foreground="white")])
+        return boundary
 
 
 def _check_features(features: tuple[int, int], n_features: int) -> None:
@@ -282,6 +337,15 @@ def _decide(estimator: Any, pixels: Float64) -> tuple[Int64, Float64 | None]:
     if len(estimator.classes_) == 2:
         return (scores > 0).astype(int), scores
     return scores.argmax(axis=1), None
+
+
+def _slice_note(n_features: int) -> str:
+    """Return what is drawn of a space of more than two features."""
+    n_held = n_features - 2
+    if not n_held:
+        return ""
+    held = "the third feature" if n_held == 1 else f"the other {n_held} features"
+    return f"slice: {held} at the mean{'s' if n_held > 1 else ''} of X"
 
 
 def _names(features: tuple[int, int], feature_names: Any, estimator: Any) -> tuple[str, str]:

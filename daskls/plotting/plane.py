@@ -17,6 +17,7 @@ __all__ = [
     "draw_boundary",
     "draw_dots",
     "draw_frame",
+    "draw_number",
     "draw_numbers",
     "find_decisions",
     "label_colors",
@@ -109,6 +110,12 @@ def draw_numbers(ax: Any, numbers: Ints, limits: Float64, colors: Sequence[Any])
         interpolation="nearest",
         aspect="auto",
     )
+
+
+def draw_number(ax: Any, x: float, y: float, text: str, *, light: bool) -> Any:
+    """Write a number into a square of a heat map, light on dark."""
+    color = "white" if light else "#333333"
+    return ax.text(x, y, text, ha="center", va="center", fontsize=8, color=color)
 
 
 def draw_frame(ax: Any, limits: Float64, names: tuple[str, str]) -> None:

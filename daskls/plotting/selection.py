@@ -1,15 +1,22 @@
 """The errors of all candidates that a FalkSVC chose from."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.plotting.lazy import new_axes
+from daskls.plotting.plane import draw_number
 from daskls.records import Float64
 
-__all__ = ["SelectionDisplay"]
+__all__ = ["SelectionDisplay", "has_selection"]
+
+
+def has_selection(estimator: Any) -> bool:
+    """Whether a fitted estimator keeps the errors of all candidates for all neighborhoods."""
+    selected = getattr(estimator, "selected_", None) or {}
+    return "errors" in selected and "percentile" in selected
 
 
 @dataclass
@@ -106,6 +113,18 @@ class SelectionDisplay:
             chosen=(candidates.index(selected["n_neighbors"]), width, costs.index(selected["C"])),
         )
 
+    def of_chosen(self) -> Self:
+        """Return the display of the chosen number of neighbors alone.
+
+        Returns
+        -------
+        display : SelectionDisplay, not drawn yet
+        """
+        k, *place = self.chosen
+        return replace(
+            self, errors=self.errors[[k]], n_neighbors=[self.n_neighbors[k]], chosen=(0, *place)
+        )
+
     def plot(self, axes: Any = None) -> Self:
         """Draw.
 
@@ -149,5 +168,4 @@ class SelectionDisplay:
     def _write(ax: Any, percent: Float64, middle: float) -> None:
         """Write each error into its square, light on dark."""
         for (i, j), value in np.ndenumerate(percent):
-            color = "white" if value > middle else "#333333"
-            ax.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=8, color=color)
+            draw_number(ax, j, i, f"{value:.1f}", light=bool(value > middle))

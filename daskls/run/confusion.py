@@ -15,7 +15,7 @@ from daskls.records import Int64, Labels
 from daskls.run.compute import local_scheduler, stream
 from daskls.run.progress import Progress
 
-__all__ = ["Confusion", "count_block", "count_confusion"]
+__all__ = ["Confusion", "count_block", "count_confusion", "tabulate"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def count_confusion(
         for i, (p, t) in enumerate(zip(predicted.to_delayed(), y.to_delayed(), strict=True))
     ]
     total = sum(_run(tasks, client, on_progress), Counter[tuple[Any, Any]]())
-    return _tabulate(total, known)
+    return tabulate(total, known)
 
 
 def _check_labels(dataset: Any, known: list[Any]) -> None:
@@ -114,7 +114,7 @@ def _run(
     return counts
 
 
-def _tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
+def tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
     """Return the counts as a matrix: the model's classes first, in its order, then foreign ones."""
     foreign = sorted({true for true, _ in total} - set(known), key=str)
     labels = [*known, *foreign]

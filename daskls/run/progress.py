@@ -32,6 +32,7 @@ STAGE_LABELS = {
     "subsamples": "training subsamples",
     "search": "training samples",
     "train": "training cells",
+    "calibrate": "fitting probabilities",
     "predict": "predicting blocks",
     "convert": "converting rows",
     "write": "writing rows",

@@ -45,6 +45,7 @@ def check_root(group: Group) -> None:
         _expect(type(attributes["fingerprint"]) is str, "fingerprint")
         _expect(type(attributes["seed"]) is int, "seed")
         _expect(type(attributes["complete"]) is bool, "complete")
+        _expect(type(attributes.get("stage_s", {})) is dict, "stage_s")
         meta = attributes["meta"]
         _expect(type(meta["estimator"]) is str, "estimator")
         _expect(type(meta["params"]) is dict, "params")

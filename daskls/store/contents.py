@@ -71,7 +71,13 @@ COUNTS_HELD = (
 )
 SAMPLING, STATES = "methods/sampling", "joint/*/*.states"
 CONTENTS: tuple[StoredItem, ...] = (
-    StoredItem("", "zarr.json", "JSON", "", "run/identity.py; `complete` by the last task"),
+    StoredItem(
+        "",
+        "zarr.json",
+        "JSON",
+        "",
+        "run/identity.py; `complete` by the last task, `stage_s` after it",
+    ),
     *_of("partition", "run/begin.py", NEVER, *TREES, *POINTS),
     *_of("scale", "scaling/fit.py", NEVER, ("center", "float64", "d"), ("factors", "float64", "d")),
     *_of(

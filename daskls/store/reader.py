@@ -142,6 +142,7 @@ class ModelReader:
     ----------
     path : Path. Its folder.
     meta : dict. What the estimator wrote about itself.
+    stage_s : dict. Seconds of each stage of the fit that finished it.
     index : Group. The arrays by which predictions find their cells.
     resolved : Resolved. The scale of features, and what all cells were trained with.
     """
@@ -157,6 +158,8 @@ class ModelReader:
         self.path, self._store = path, root.store
         self.fingerprint = str(root.attributes["fingerprint"])
         self.meta: dict[str, Any] = root.attributes["meta"]
+        # Models of before this was kept have none.
+        self.stage_s: dict[str, float] = root.attributes.get("stage_s", {})
         index = root.find_group("index")
         if index is None:
             raise damaged(root.store.where("index"), "the model lacks its index")

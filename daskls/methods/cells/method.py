@@ -26,6 +26,7 @@ class Voronoi(Method):
 
     name = ""
     is_local = True
+    has_grids = True
 
     def to_json(self) -> dict[str, Any]:
         """As of `Method`; stores of this method, the oldest one, keep no name."""

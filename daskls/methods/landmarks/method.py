@@ -60,6 +60,10 @@ class L3(LandmarkSpec, Method):
         """As of `Method`."""
         read_linear_model(reader)
 
+    def has_space(self, reader: ModelReader) -> bool:
+        """As of `Method`."""
+        return True
+
     def space(self, reader: ModelReader) -> Partition:
         """As of `Method`."""
         return read_linear_model(reader).cells

@@ -1,0 +1,187 @@
+"""A whole fit on one page: its pictures, its parameters, and what to look at."""
+
+import os
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import Any, Self
+
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import ParameterError
+from daskls.methods.base import method_of
+from daskls.plotting.evaluation import evaluate
+from daskls.plotting.lazy import import_pyplot
+from daskls.plotting.notes import Entries, find_facts, find_notes, find_parameters
+from daskls.plotting.panels import Panel, Subject, find_panels
+from daskls.plotting.webpage import page_of, write_new
+
+__all__ = ["ReportDisplay"]
+
+# Inches: A4, across.
+PAGE = (11.7, 8.3)
+
+
+@dataclass
+class ReportDisplay:
+    """A fit on one page: partition, errors, grid, times, confusion, calibration; parameters, notes.
+
+    What a model does not have is named in place of its picture. `to_html` gives the same as a page
+    for a browser.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    title : str
+    facts : list of (name, value). Rows, cells, errors, seconds.
+    parameters : list of (name, value). Those of the estimator that are not the default.
+    notes : list of str. Findings that call for a look, each with what to do.
+    panels : list of Panel. The pictures, each with ``name``, ``title``, ``note`` and ``draw``,
+        which is None where there is nothing to draw: the note then says why.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : dict name -> matplotlib Axes. One a panel.
+
+    Examples
+    --------
+    >>> from daskls import VoronoiSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = VoronoiSVC(cell_size=300, C=1, gamma=30, random_state=0).fit(X[:900], y[:900])
+    >>> display = ReportDisplay.from_estimator(model, X[900:], y[900:]).plot()
+    >>> list(display.axes_)
+    ['partition', 'errors', 'grid', 'times', 'confusion', 'calibration']
+    >>> display.to_html().startswith("<!doctype html>")
+    True
+    """
+
+    title: str
+    facts: Entries
+    parameters: Entries
+    notes: list[str]
+    panels: list[Panel]
+    figure_: Any = field(default=None, init=False)
+    axes_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, y: Any = None) -> Self:
+        """Collect what a fitted estimator has to show.
+
+        Parameters
+        ----------
+        estimator : fitted classifier of daskls, of any method
+        X : array (m, d) of a test set: NumPy, Dask, Zarr or the path of one, a data set, a frame;
+            or None. Confusion and calibration are of it, and the picture of cells in more than two
+            features needs it.
+        y : array (m,) of its labels: NumPy, Dask or Zarr; None if X is the path of a data set
+
+        Returns
+        -------
+        display : ReportDisplay, not drawn yet
+
+        Raises
+        ------
+        ParameterError : an estimator of another kind, or labels without rows
+        NotFittedError : an estimator that is not fitted
+        DataError : a test set without rows, or with another number of labels
+        """
+        if not hasattr(type(estimator), "_reader"):
+            raise ParameterError(
+                f"The estimator is a {type(estimator).__name__}; a report is drawn of a fitted "
+                "classifier of daskls."
+            )
+        check_is_fitted(estimator)
+        if X is None and y is not None:
+            raise ParameterError("y is given without X; pass the rows that these labels are of.")
+        reader = estimator._reader
+        evaluation = None if X is None else evaluate(estimator, X, y)
+        subject = Subject(estimator, reader, method_of(reader.method), evaluation)
+        return cls(
+            title=f"{type(estimator).__name__}: {reader.meta['n_rows']:,} rows",
+            facts=find_facts(subject),
+            parameters=find_parameters(estimator),
+            notes=find_notes(subject),
+            panels=find_panels(subject),
+        )
+
+    def plot(self, figure: Any = None) -> Self:
+        """Draw the page.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure to draw in, or None for a new one of A4, across
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError : no ``figure``, and matplotlib is not installed
+        """
+        if figure is None:
+            figure = import_pyplot().figure(figsize=PAGE, layout="constrained")
+        self.figure_ = figure
+        n_lines = max(len(self._left()), len(self._right()))
+        inches = 0.5 + 0.16 * n_lines
+        head, body = figure.subfigures(2, 1, height_ratios=[inches, PAGE[1] - inches])
+        head.suptitle(self.title, x=0.01, ha="left", fontsize=13, weight="bold")
+        for x, lines in ((0.01, self._left()), (0.4, self._right())):
+            place = {"va": "top", "fontsize": 8, "linespacing": 1.35}
+            head.text(x, 1 - 0.42 / inches, "\n".join(lines), **place)
+        axes = body.subplots(2, 3).ravel()
+        self.axes_ = {panel.name: ax for panel, ax in zip(self.panels, axes, strict=True)}
+        for panel in self.panels:
+            _draw(panel, self.axes_[panel.name])
+        return self
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as a page of HTML that needs no other file, and write it.
+
+        Parameters
+        ----------
+        path : where to write; must not exist. None: nowhere.
+
+        Returns
+        -------
+        page : str
+
+        Raises
+        ------
+        ImportError : matplotlib is not installed
+        StoreError : when ``path`` exists, or its disk is full
+        """
+        page = page_of(self.title, self.facts, self.parameters, self.notes, self.panels)
+        if path is not None:
+            write_new(path, page)
+        return page
+
+    def _left(self) -> list[str]:
+        """Return the lines of what was found."""
+        return [f"{name}: {value}" for name, value in self.facts]
+
+    def _right(self) -> list[str]:
+        """Return the lines of parameters and notes."""
+        given = ", ".join(f"{name}={value}" for name, value in self.parameters) or "all by default"
+        lines = wrap(f"Parameters: {given}", 112)
+        for note in self.notes:
+            lines += wrap(f"Note: {note}", 112)
+        return lines
+
+
+def _draw(panel: Panel, ax: Any) -> None:
+    """Draw one panel, or say why there is nothing to draw."""
+    if panel.draw is None:
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_color("#c9cdd2")
+        text = "\n".join(wrap(panel.note, 36))
+        ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=9, transform=ax.transAxes)
+        ax.set_title(panel.title, fontsize=9, weight="bold")
+        return
+    panel.draw(ax)
+    # In place of what the display says of itself above its axes.
+    bold = panel.title.replace(" ", r"\ ")
+    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, 50)]
+    ax.set_title("\n".join(lines), fontsize=7.5, color="black")

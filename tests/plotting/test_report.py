@@ -1,0 +1,257 @@
+"""The report of a whole fit: of every method, on a page and as one file of HTML."""
+
+import base64
+import json
+from html.parser import HTMLParser
+
+import dask.array as da
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
+from small import ENTRIES, small
+from support import run_cli as run
+
+import daskls
+from daskls.datasets import convert
+from daskls.errors import DataError, ParameterError, StoreError
+from daskls.plotting import ReportDisplay
+from daskls.plotting.evaluation import N_BINS, evaluate
+
+mpl.use("agg")
+from matplotlib import pyplot as plt
+
+PANELS = ["partition", "errors", "grid", "times", "confusion", "calibration"]
+NEEDS_ROWS = "rows and labels of a test set were not given"
+
+
+def rows(n, seed, n_features=2):
+    """Return rows of three classes with names, one of which HTML must not take for its own."""
+    X = np.random.default_rng(seed).random((n, n_features))
+    return X, np.array(["<b>one</b>", "three", "two"])[(X[:, 0] > X[:, 1]) + (X[:, 0] > 0.8) * 1]
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module", params=sorted(ENTRIES))
+def fitted(request):
+    """A model of every method."""
+    return small(request.param).fit(*rows(300, 0))
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Cells with probabilities."""
+    return small("VoronoiSVC", probability=True).fit(*rows(300, 0))
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """Two classes, with probabilities."""
+    X, _ = rows(300, 0)
+    return small("VoronoiSVC", probability=True, C=10.0, gamma=20.0).fit(X, X[:, 0] > 0.5)
+
+
+class Page(HTMLParser):
+    """What a page of HTML holds."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.links, self.words = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def panels(display):
+    return {panel.name: panel for panel in display.panels}
+
+
+def test_every_method_has_a_page(fitted):
+    X, y = rows(150, 1)
+    display = ReportDisplay.from_estimator(fitted, X, y).plot()
+    assert list(display.axes_) == PANELS
+    assert dict(display.facts)["accuracy"].startswith(f"{100 * fitted.score(X, y):.2f} %")
+    for panel in display.panels:
+        ax = display.axes_[panel.name]
+        drawn = [*ax.lines, *ax.patches, *ax.collections, *ax.images]
+        assert bool(drawn) == (panel.draw is not None), panel.name
+        if panel.draw is None:
+            (text,) = ax.texts
+            assert text.get_text().split() == panel.note.split()
+    assert {"partition", "times", "confusion"} <= {p.name for p in display.panels if p.draw}
+    assert not [note for note in display.notes if "No test set" in note]
+
+
+def test_without_rows_it_says_what_is_left_out(fitted):
+    display = ReportDisplay.from_estimator(fitted)
+    display.plot()
+    for name in ("confusion", "calibration"):
+        assert panels(display)[name].draw is None
+        assert NEEDS_ROWS in panels(display)[name].note
+    assert "accuracy" not in dict(display.facts)
+    assert [note for note in display.notes if "No test set" in note]
+
+
+def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
+    X, y = rows(300, 0, n_features=4)
+    for name in ENTRIES:
+        own = small(name).fit(X, y)
+        method = own._fitted_method()
+        bare = panels(ReportDisplay.from_estimator(own))["partition"]
+        given = panels(ReportDisplay.from_estimator(own, X, y))["partition"]
+        has_cells = method.has_space(own._reader)
+        assert (given.draw is not None) == has_cells, name
+        if has_cells and method.space(own._reader).find(X[:1]) is not None:
+            assert bare.draw is None
+            assert "4 features: the map of its cells needs rows" in bare.note
+            assert "principal components" in given.note
+            ReportDisplay.from_estimator(own, X, y).plot()
+
+
+def test_confusion_is_that_of_the_predictions(model):
+    X, y = rows(150, 1)
+    found = evaluate(model, X, y).confusion
+    assert found.labels == model.classes_.tolist()
+    expected = confusion_matrix(y, model.predict(X), labels=model.classes_)
+    np.testing.assert_array_equal(found.counts, expected)
+    ax = ReportDisplay.from_estimator(model, X, y).plot().axes_["confusion"]
+    written = [int(text.get_text().replace(",", "")) for text in ax.texts]
+    assert written == expected.ravel().tolist()
+
+
+def test_many_classes_are_shown_by_their_recalls():
+    X, _ = rows(400, 0)
+    y = (20 * X[:, 0]).astype(int)
+    own = daskls.KernelKNNClassifier(3).fit(X, y)
+    ax = ReportDisplay.from_estimator(own, X, y).plot().axes_["confusion"]
+    recalls = confusion_matrix(y, own.predict(X), normalize="true").diagonal()
+    assert [patch.get_width() for patch in ax.patches] == pytest.approx(sorted(recalls)[:12])
+
+
+def test_calibration_is_that_of_scikit_learn(halves):
+    X, _ = rows(400, 1)
+    y = X[:, 0] + 0.2 * X[:, 1] > 0.6
+    found = evaluate(halves, X, y).calibration
+    share, mean = calibration_curve(y, halves.predict_proba(X)[:, 1], n_bins=N_BINS)
+    np.testing.assert_allclose(found.observed, share)
+    np.testing.assert_allclose(found.expected, mean)
+    assert found.counts.sum() == len(X)
+    assert 0 < found.error < 1
+
+
+def test_calibration_of_more_classes_is_of_the_likeliest(model):
+    X, y = rows(200, 1)
+    found = evaluate(model, X, y).calibration
+    proba = model.predict_proba(X)
+    right = model.classes_[proba.argmax(axis=1)] == y
+    share, mean = calibration_curve(right, proba.max(axis=1), n_bins=N_BINS)
+    np.testing.assert_allclose(found.observed, share)
+    np.testing.assert_allclose(found.expected, mean)
+
+
+@pytest.mark.parametrize("kind", ["dask", "dataset"])
+def test_rows_on_disk_give_the_same_report(kind, model, tmp_path):
+    X, y = rows(150, 1)
+    expected = evaluate(model, X, y)
+    if kind == "dask":
+        found = evaluate(model, da.from_array(X, (40, -1)), da.from_array(y, 40))
+    else:
+        np.savez(tmp_path / "rows.npz", X=X, y=y)
+        convert(tmp_path / "rows.npz", tmp_path / "rows.zarr")
+        found = evaluate(model, str(tmp_path / "rows.zarr"), None)
+    np.testing.assert_array_equal(found.confusion.counts, expected.confusion.counts)
+    np.testing.assert_array_equal(found.calibration.counts, expected.calibration.counts)
+    np.testing.assert_allclose(found.rows, expected.rows, rtol=1e-6)
+
+
+def test_a_page_of_html_needs_nothing_else(model, tmp_path):
+    X, y = rows(150, 1)
+    display = ReportDisplay.from_estimator(model, X, y)
+    text = display.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text("utf-8") == text
+    page = Page(text)
+    assert page.tags.count("img") == 6
+    assert not {"script", "link", "iframe", "b"} & set(page.tags)
+    for link in page.links:
+        kind, _, content = link.partition(",")
+        assert kind == "data:image/png;base64"
+        assert base64.b64decode(content).startswith(b"\x89PNG")
+    assert "url(" not in text
+    assert "http" not in text.replace("http-equiv", "")
+    assert any("<b>one</b>" in words for words in page.words)
+    for panel in display.panels:
+        assert panel.title in page.words
+
+
+def test_an_existing_file_is_refused_and_kept(model, tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(StoreError, match="exists already; give another path"):
+        ReportDisplay.from_estimator(model).to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+def test_a_saved_model_keeps_the_seconds_of_its_stages(model, tmp_path):
+    model.save(tmp_path / "model.zarr")
+    loaded = daskls.load(tmp_path / "model.zarr")
+    assert loaded.stage_s_ == model.stage_s_
+    ax = ReportDisplay.from_estimator(loaded).plot().axes_["times"]
+    assert [bar.get_width() for bar in ax.patches] == list(model.stage_s_.values())
+
+
+def test_what_is_given_and_what_is_odd_is_said():
+    X, y = rows(300, 0)
+    # Kernels that are far too wide: each cell takes the narrowest.
+    wide = small("VoronoiSVC", C=10.0, gamma=[1e-4, 1e-3, 1e-2]).fit(X, y)
+    display = ReportDisplay.from_estimator(wide)
+    given = dict(display.parameters)
+    assert (given["cell_size"], given["cv"], given["loss"]) == ("60", "2", "'hinge'")
+    assert not {"tol", "store", "n_partitions"} & set(given)
+    assert [note for note in display.notes if "took the largest gamma" in note]
+    inside = small("VoronoiSVC", C=10.0, gamma=20.0).fit(X, y)
+    assert not [n for n in ReportDisplay.from_estimator(inside).notes if "took" in n]
+    new = np.where(y == "two", "four", y)
+    assert [n for n in ReportDisplay.from_estimator(inside, X, new).notes if "not seen: 1" in n]
+
+
+def test_what_cannot_be_reported_on_is_refused(model):
+    X, y = rows(20, 1)
+    with pytest.raises(ParameterError, match="is a LogisticRegression"):
+        ReportDisplay.from_estimator(LogisticRegression())
+    with pytest.raises(NotFittedError):
+        ReportDisplay.from_estimator(daskls.VoronoiSVC())
+    with pytest.raises(ParameterError, match="y is given without X"):
+        ReportDisplay.from_estimator(model, y=y)
+    with pytest.raises(DataError, match="20 rows and y 19 labels"):
+        ReportDisplay.from_estimator(model, X, y[1:])
+
+
+def test_the_command_line_writes_and_prints_it(model, tmp_path):
+    X, y = rows(150, 1)
+    model.save(tmp_path / "model.zarr")
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    out = tmp_path / "report.html"
+    here = ("--workers", "0", "--quiet")
+    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.npz", *here).stdout
+    assert f"{100 * model.score(X, y):.2f} % of 150 other rows" in told
+    given = (tmp_path / "model.zarr", tmp_path / "rows.npz", "--html", out, *here)
+    assert str(out) in run("report", *given).stdout
+    assert Page(out.read_text("utf-8")).tags.count("img") == 6
+    before = out.read_bytes()
+    assert "exists already" in run("report", *given, code=1).stderr
+    assert out.read_bytes() == before
+    assert NEEDS_ROWS in " ".join(run("report", tmp_path / "model.zarr").stdout.split())
+    run("report", tmp_path / "model.zarr", "--label", "y", code=2)
+    assert json.loads((tmp_path / "model.zarr" / "zarr.json").read_text())["attributes"]["complete"]
