@@ -92,8 +92,8 @@ class GridDisplay:
         if not method_of(estimator._reader.method).has_grids:
             raise ParameterError(
                 f"A {type(estimator).__name__} has no cells that search a grid each; GridDisplay "
-                "draws those of a VoronoiSVC or a RandomChunkSVC; what a FalkSVC selected is drawn by "
-                "SelectionDisplay."
+                "draws those of a VoronoiSVC or a RandomChunkSVC; what a FalkSVC selected is "
+                "drawn by SelectionDisplay."
             )
         spec = spec_from_json(estimator._reader.meta["spec"])
         if decision_of(spec.loss) == "ovr":
