@@ -15,6 +15,8 @@ DEVIATIONS = 3.29
 # Of the largest spread to the smallest: beyond, the features of small ones have no part in
 # distances. Standard deviations, which cost less, are looked at first.
 MAX_RATIO, SUSPECT_RATIO = 1e3, 1e2
+# Of its standard deviation: a feature of a smaller range is rarely anything but one value.
+LEAST_RANGE = 0.1
 
 
 def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
@@ -25,7 +27,7 @@ def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int,
     Parameters
     ----------
     X : real array, shape (m, d)
-    with_rare : bool. Whether features count that have one value in nine rows of ten. Rare
+    with_rare : bool. Whether features count that have one value in some nine rows of ten. Rare
         indicators and pixels at the margin have a small spread, and no unit that is the reason.
 
     Examples
@@ -40,7 +42,7 @@ def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int,
         return None
     if not with_rare:
         ranges = np.array([np.ptp(np.quantile(X[:, j], (LOW, HIGH))) for j in varying])
-        varying = varying[ranges > 0]
+        varying = varying[ranges > LEAST_RANGE * own]
     found = spreads(X)[varying]
     if not len(found):
         return None

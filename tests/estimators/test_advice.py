@@ -128,7 +128,12 @@ def test_features_that_are_rarely_anything_are_no_matter_of_units():
     # Nearly always 0, as pixels at the margin: a small spread, but no unit of its own.
     rare = np.where(np.arange(len(X)) % 450 == 7, 1e-2, 0.0)
     assert rare.std() * 100 < X.std()
-    assert told_by(small_svc(), np.c_[X, rare], Y) == []
+    # And one that is something in a row of twenty: its range is next to nothing.
+    often = np.where(np.arange(len(X)) < len(X) // 20, 0.5 + X[:, 0], 0.0)
+    often[0] = 1e-5
+    assert 0 < np.ptp(np.quantile(often, (0.05, 0.95))) < 1e-5
+    for feature in (rare, often):
+        assert told_by(small_svc(), np.c_[X, feature], Y) == []
     (message,) = told_by(small_svc(), np.c_[X, 1e-5 * X[:, 0]], Y)
     assert re.match(r"The spread of feature [01] is 1e\+05 times that of feature 2, ", message)
 
