@@ -287,7 +287,7 @@ def fit(
     estimator = build_estimator(ESTIMATORS[method], method, options, ctx)
     estimator.set_params(store=model, verbose=0 if quiet else 1)
     # Before a cluster is started for nothing.
-    label = find_label(data, label) if is_table else None
+    label = find_label(data, label, weight) if is_table else None
     estimator._validate_params()
     check_store(model)
     started = time.perf_counter()

@@ -123,13 +123,14 @@ def leads_to_table(path: str, what: str) -> bool:
     return is_table(path)
 
 
-def find_label(path: str, label: str | None) -> str | None:
+def find_label(path: str, label: str | None, weight: str | None) -> str | None:
     """Return the column of labels of a table, from its names alone; that of arrays is their own.
 
     Raises
     ------
-    DataError : no such column, or none of a usual name
+    DataError : no such column, or none of a usual name; no such column of weights
     """
+    from daskls.estimators.tables import weight_column
     from daskls.store.temporary import temporary_path
     from daskls.tables.paths import open_table, table_kind
 
@@ -138,7 +139,9 @@ def find_label(path: str, label: str | None) -> str | None:
     from daskls.tables.labels import pick_label_column
 
     source = open_table(path, label, temporary_path())
-    return pick_label_column(source, label, required=True)
+    found = pick_label_column(source, label, required=True)
+    weight_column(source, weight, found)
+    return found
 
 
 @contextmanager

@@ -38,6 +38,7 @@ __all__ = [
     "score_table",
     "training_rows",
     "unless_empty",
+    "weight_column",
 ]
 
 Listener = Callable[[Progress], None] | None
@@ -158,7 +159,7 @@ def _convert_table(
     """Write a table as a data set; return its path, and how columns became features."""
     source = open_table(X, label, scratch)
     label = pick_label_column(source, label, required=True)
-    weight = _weight_column(source, options.weight, label)
+    weight = weight_column(source, options.weight, label)
     found = scan_table(
         source,
         label,
@@ -181,7 +182,7 @@ def _convert_table(
     return dataset.path, encoding
 
 
-def _weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
+def weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
     """Return the column of weights; None where a path of an array is given, or nothing.
 
     Raises

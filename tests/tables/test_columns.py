@@ -414,20 +414,15 @@ def test_weights_on_the_command_line(tmp_path):
     run("predict", tmp_path / "m.zarr", path, tmp_path / "out.csv", *QUIET)
     assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == model.predict(path).tolist()
     assert daskls.load(tmp_path / "m.zarr").table_ == model.table_
-    assert (
-        "4 columns are: income, member, kind, w"
-        in run(
-            "fit",
-            path,
-            tmp_path / "n.zarr",
-            "--label",
-            "kind",
-            "--weight",
-            "weight",
-            *QUIET,
-            code=1,
-        ).stderr
-    )
+    # No cluster is started for it: this address leads to none.
+    nowhere = ("--scheduler", "tcp://127.0.0.1:1", "--quiet")
+    fit = ("fit", path, tmp_path / "n.zarr", "--label", "kind", "--weight", "weight")
+    assert "4 columns are: income, member, kind, w" in run(*fit, *nowhere, code=1).stderr
+    group = zarr.create_group(tmp_path / "rows.zarr")
+    group.create_array("X", data=np.ones((4, 1)))
+    group.create_array("y", data=np.arange(4) % 2)
+    fit = ("fit", tmp_path / "rows.zarr", tmp_path / "n.zarr", "--weight", "w", *QUIET)
+    assert "--weight are for tables" in run(*fit, code=2).stderr
 
 
 def test_weights_that_are_none_are_refused():
