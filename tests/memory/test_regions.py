@@ -17,7 +17,6 @@ from daskls.scaling.rounds import region_gradients
 from daskls.scaling.trial import Trial
 from daskls.store.packs import write_pack
 
-
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 
