@@ -9,8 +9,8 @@ BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test test-all lint types nojit examples check docs docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
-	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy chaos bits mutations
+.PHONY: help demo test test-all lint types nojit examples check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
+	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy bench-untuned chaos bits mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -20,9 +20,10 @@ help:
 	@echo "make docs      build the site in build/html: warnings are errors, links are followed"
 	@echo "make release-check  build wheel and sdist, install each in a clean environment, oldest dependencies too, and use it"
 	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
+	@echo "make docs-results  write docs/results.md, the papers' tables beside ours, from benchmarks/results"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
-	@echo "bench-sets, bench-accuracy  measure what is missing in benchmarks/results: see python -m benchmarks --help"
+	@echo "bench-sets, bench-accuracy, bench-untuned  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make mutations break the code at some 70 places and tell which test notices (hours; goes on where it stopped)"
@@ -63,6 +64,10 @@ examples: $(READY)
 docs-stores: $(READY)
 	$(BIN)/python -m daskls.store.contents > docs/stores.md
 
+# The page of results, from the tables of the benchmarks; a test compares the page with them.
+docs-results: $(READY)
+	$(BIN)/python -m benchmarks.suite.book > docs/results.md
+
 $(DOCS_READY): pyproject.toml
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[docs,plots,parquet]"
@@ -88,6 +93,7 @@ $(BENCH_READY): pyproject.toml
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation liquidSVM
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check scikit-learn-intelex
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check thundersvm-cpu
+	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check xgboost-cpu
 	touch $(BENCH_READY)
 
 # Two minutes; a line a commit.
@@ -117,6 +123,10 @@ bench-sets: $(BENCH_READY)
 # Losses, scales and kernels beside boosting, on official rows and inner splits, one core.
 bench-accuracy: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks accuracy
+
+# Classifiers with their defaults, beside each other.
+bench-untuned: $(BENCH_READY)
+	$(BENCH_PYTHON) -m benchmarks untuned
 
 # Error against the size of cells; one worker against two; what the live view costs.
 bench-cells: $(BENCH_READY)

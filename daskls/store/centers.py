@@ -13,6 +13,7 @@ from daskls.store.layout import Root
 __all__ = ["Centers", "read_centers", "write_centers"]
 
 CENTERS_GROUP = "centers"
+# A query reads the owners of one leaf's rows, some 16,384: mostly one chunk.
 CENTER_CHUNK_ROWS = 1 << 16
 
 

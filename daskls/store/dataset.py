@@ -38,6 +38,7 @@ from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_er
 
 __all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
 
+# A task holds a chunk packed and decoded at once; each is a file to open and to list.
 CHUNK_NBYTES = 4 * 2**20
 WRITE_AGAIN = "write the data set again"
 

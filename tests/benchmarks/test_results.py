@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.suite import runner
+from benchmarks.suite.book import book
 from benchmarks.suite.experiment import find
 
 RESULTS = Path(runner.RESULTS)
@@ -36,6 +37,12 @@ def test_without_a_journal_old_results_are_kept(tmp_path, capsys):
     runner.main(["learning_rate", "--report", "--results", str(tmp_path)])
     assert "no journal" in capsys.readouterr().out
     assert (tmp_path / "learning_rate.md").read_text() == "measured long ago\n"
+
+
+def test_the_page_of_results_is_of_these_tables():
+    """Written by ``make docs-results``."""
+    page = Path(__file__).parents[2] / "docs" / "results.md"
+    assert page.read_text(encoding="utf-8") == book()
 
 
 def copied(name, folder):
