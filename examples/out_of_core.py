@@ -38,7 +38,7 @@ def run(folder: Path) -> None:
             cell_size=1000,
             loss="hinge",
             feature_scale=None,
-            C=[0.1, 1, 10],
+            C=[1, 10, 100],
             gamma=[0.01, 0.1],
             store=folder / "model.zarr",
             random_state=0,

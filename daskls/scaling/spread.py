@@ -16,7 +16,7 @@ DEVIATIONS = 3.29
 # distances. Standard deviations, which cost less, are looked at first.
 MAX_RATIO, SUSPECT_RATIO = 1e3, 1e2
 # Of its standard deviation: a feature of a smaller range is rarely anything but one value.
-LEAST_RANGE = 0.1
+RARE_RANGE = 0.1
 
 
 def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
@@ -42,7 +42,7 @@ def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int,
         return None
     if not with_rare:
         ranges = np.array([np.ptp(np.quantile(X[:, j], (LOW, HIGH))) for j in varying])
-        varying = varying[ranges > LEAST_RANGE * own]
+        varying = varying[ranges > RARE_RANGE * own]
     found = spreads(X)[varying]
     if not len(found):
         return None

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import DISTANCE_KERNELS, N_GRID, Float64, SolverSpec
+from daskls.records import DISTANCE_KERNELS, N_GRID, Float64, Int64, SolverSpec
 
-__all__ = ["Grid", "find_choice", "n_training_rows", "resolve_grid"]
+__all__ = ["Grid", "find_choice", "grid_ends", "n_training_rows", "resolve_grid"]
 
 WIDEST, NARROWEST = 5.0, 0.2
 STRONGEST, WEAKEST = 0.01, 0.001
@@ -83,6 +83,39 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
     else:
         gammas = (1.0,)
     return Grid(gammas, costs, scale)
+
+
+def grid_ends(
+    spec: SolverSpec, radius: Float64, n_rows: Int64, n_features: int
+) -> dict[str, tuple[Float64, Float64]]:
+    """Return the first and the last candidate of C and of gamma, of many cells at once.
+
+    Parameters
+    ----------
+    spec : SolverSpec
+    radius : float64 array, shape (k,). Of the cells.
+    n_rows : int64 array, shape (k,)
+    n_features : int
+
+    Examples
+    --------
+    >>> ends = grid_ends(SolverSpec(), np.array([1.0]), np.array([2000]), 2)
+    >>> [round(float(value[0]), 5) for axis in ends.values() for value in axis]
+    [0.03125, 500.0, 0.04, 40000.0]
+    """
+    m = n_rows - n_rows // spec.cv
+    if spec.C is None:
+        lambdas = np.full(len(m), STRONGEST), np.minimum(WEAKEST / m, STRONGEST)
+        costs = tuple(1.0 / (2.0 * own * m) for own in lambdas)
+    else:
+        costs = tuple(np.full(len(m), end) for end in (min(spec.C), max(spec.C)))
+    if spec.gamma is None and spec.kernel in DISTANCE_KERNELS:
+        widths = WIDEST * radius, NARROWEST * radius * m ** (-1.0 / n_features)
+        gammas = tuple(own ** (-2.0 if spec.kernel == "rbf" else -1.0) for own in widths)
+    else:
+        given = spec.gamma or (1.0,)
+        gammas = tuple(np.full(len(m), end) for end in (min(given), max(given)))
+    return {"C": (costs[0], costs[1]), "gamma": (gammas[0], gammas[1])}
 
 
 def find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
