@@ -131,8 +131,8 @@ def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     if len(values):
         median = float(np.median(values))
-        ax.axvline(median, color="#c8501e", linewidth=1.2)
-        ax.set_title(f"median {median:.4g}", fontsize=9, color="#c8501e")
+        ax.axvline(median, color="#d96a00", linewidth=1.2)
+        ax.set_title(f"median {median:.4g}", fontsize=9, color="#d96a00")
     return bars
 
 

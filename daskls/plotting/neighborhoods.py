@@ -22,12 +22,12 @@ from daskls.plotting.plane import (
     CELL_COLORS,
     Decisions,
     check_least,
+    class_entries,
     draw_boundary,
     draw_dots,
     draw_frame,
     draw_numbers,
     find_decisions,
-    label_colors,
     pad_limits,
     pixel_grid,
     polar_grid,
@@ -292,8 +292,7 @@ class NeighborhoodDisplay:
 
         entries = []
         if self.rows_ is not None:
-            for label, color in label_colors(self.classes):
-                entries.append(entry(label, marker="o", ms=5, color=color))
+            entries += class_entries(self.classes)
         entries.append(entry("center", marker="o", ms=6, mfc="none", mec="black", mew=1.3))
         if self.inner_ is not None:
             inner, outer = self.counts

@@ -22,7 +22,7 @@ from daskls.store.reader import ModelReader
 
 __all__ = ["Panel", "Subject", "find_panels"]
 
-BLUE, ORANGE, GRAY = "#1f5a99", "#c8501e", "#8a8f96"
+BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
 # More classes than these are shown by their recalls, the worst ones.
 MOST_CLASSES = 12
 # Of features, as the decision about them names them.

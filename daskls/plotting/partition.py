@@ -13,17 +13,20 @@ from daskls.plotting.plane import (
     CELL_COLORS,
     check_least,
     class_colors,
+    class_entries,
     draw_boundary,
     draw_dots,
     draw_frame,
     draw_numbers,
-    label_colors,
     pad_limits,
     pixel_grid,
 )
 from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
 
 __all__ = ["PartitionDisplay"]
+
+# Classes beyond these would hide the picture.
+MOST_IN_LEGEND = 10
 
 
 @dataclass
@@ -221,10 +224,10 @@ class PartitionDisplay:
         """Write which slice is drawn, inside of the axes: a title is the caller's."""
         note = self.note
         if self.rows_ is not None:
-            note += "; rows are projected onto it"
+            note += ";\nrows are projected onto it"
         box = {"facecolor": "white", "edgecolor": "#8a8f96", "linewidth": 0.5, "pad": 2.5}
         place = {"transform": self.ax_.transAxes, "zorder": 6, "bbox": box}
-        return self.ax_.text(0.015, 0.015, note, fontsize=7.5, va="bottom", **place)
+        return self.ax_.text(0.015, 0.015, note, fontsize=7, va="bottom", **place)
 
     def _draw_regions(self, fill: str, border_width: float) -> Any:
         """Fill the cells and draw their borders."""
@@ -252,8 +255,16 @@ class PartitionDisplay:
 
     def _draw_classes(self) -> None:
         """Tint every pixel by the class that wins there."""
+        from matplotlib.patches import Patch
+
         colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
         draw_numbers(self.ax_, self.decided, self.limits, colors)
+        if len(colors) > MOST_IN_LEGEND:
+            return
+        edge: dict[str, Any] = {"edgecolor": "#8a8f96", "linewidth": 0.5}
+        pairs = zip(colors, self.classes.tolist(), strict=True)
+        entries = [Patch(facecolor=color, label=str(label), **edge) for color, label in pairs]
+        self.ax_.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
 
     def _draw_rows(self) -> Any:
         """Draw rows as dots in their classes' colors, with a legend of the classes."""
@@ -262,9 +273,8 @@ class PartitionDisplay:
         style = {"s": 5, "linewidths": 0, "alpha": 0.75, "zorder": 2}
         if self.row_classes is None:
             return self.ax_.scatter(*self.rows.T, c="#333333", **style)
-        for label, color in label_colors(self.classes):
-            self.ax_.plot([], [], "o", ms=5, color=color, label=label)
-        self.ax_.legend(title="class", loc="upper right", framealpha=0.9)
+        entries = class_entries(self.classes)
+        self.ax_.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
         return draw_dots(self.ax_, self.rows, self.row_classes, **style)
 
     def _draw_boundary(self) -> Any:
@@ -361,4 +371,4 @@ def _tint(color: str) -> tuple[float, ...]:
     """Return a pale version of a color."""
     from matplotlib.colors import to_rgb
 
-    return tuple(0.25 * part + 0.75 for part in to_rgb(color))
+    return tuple(0.35 * part + 0.65 for part in to_rgb(color))

@@ -14,13 +14,13 @@ __all__ = [
     "Decisions",
     "check_least",
     "class_colors",
+    "class_entries",
     "draw_boundary",
     "draw_dots",
     "draw_frame",
     "draw_number",
     "draw_numbers",
     "find_decisions",
-    "label_colors",
     "pad_limits",
     "pixel_grid",
     "polar_grid",
@@ -28,7 +28,11 @@ __all__ = [
 
 # Pale, so that rows and the boundary stand out.
 CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
-CLASS_COLORS = ("#1f5a99", "#c8501e", "#2e7d32", "#7b3f99", "#a67c00", "#4d4d4d")
+# Of six lightnesses, for print in gray, and apart for who sees no red or no green: their distances
+# in CIE Lab are at least 37 as they are, 23 without red, 18 without green, 11 in gray.
+CLASS_COLORS = ("#17518f", "#d96a00", "#56b4e9", "#1b1b1b", "#5b1a4b", "#6a5acd")
+# Beside the colors, where dots are large enough.
+CLASS_MARKERS = ("o", "s", "^", "D", "v", "P")
 # The share of a range that is left free on either side.
 AXES_MARGIN = 0.03
 # Of the grid inside a circle, which ends on the circle exactly.
@@ -48,9 +52,21 @@ def class_colors(numbers: Iterable[int]) -> list[str]:
     return [CLASS_COLORS[number % len(CLASS_COLORS)] for number in numbers]
 
 
-def label_colors(classes: Labels) -> list[tuple[str, str]]:
-    """Return each class's label and color, for a legend."""
-    return list(zip(map(str, classes.tolist()), class_colors(range(len(classes))), strict=True))
+def class_entries(classes: Labels) -> list[Any]:
+    """Return each class's dot with its label, for a legend."""
+    from matplotlib.lines import Line2D
+
+    style: dict[str, Any] = {"linestyle": "none", "ms": 5}
+    colors = class_colors(range(len(classes)))
+    return [
+        Line2D([], [], marker=_marker(number), color=color, label=str(label), **style)
+        for number, (label, color) in enumerate(zip(classes.tolist(), colors, strict=True))
+    ]
+
+
+def _marker(number: int) -> str:
+    """Return the shape of a class's dots."""
+    return CLASS_MARKERS[number % len(CLASS_MARKERS)]
 
 
 def pad_limits(low: Float64, high: Float64) -> Float64:
@@ -92,8 +108,14 @@ def draw_boundary(
 
 
 def draw_dots(ax: Any, rows: Reals, classes: Ints, **style: Any) -> Any:
-    """Draw rows in their classes' colors."""
-    return ax.scatter(*rows.T, c=class_colors(classes), **style)
+    """Draw rows in their classes' colors and shapes."""
+    from matplotlib.markers import MarkerStyle
+
+    dots = ax.scatter(*rows.T, c=class_colors(classes), **style)
+    shapes = [MarkerStyle(marker) for marker in CLASS_MARKERS]
+    paths = [shape.get_path().transformed(shape.get_transform()) for shape in shapes]
+    dots.set_paths([paths[number % len(paths)] for number in classes])
+    return dots
 
 
 def draw_numbers(ax: Any, numbers: Ints, limits: Float64, colors: Sequence[Any]) -> Any:

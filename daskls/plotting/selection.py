@@ -160,7 +160,10 @@ class SelectionDisplay:
         axes[0].set_ylabel("percentile of distances" if "%" in self.width_labels[0] else "gamma")
         self.figure_.colorbar(self.images_[-1], ax=list(axes), label="error %")
         k, g, c = self.chosen
-        self.frame_ = Rectangle((c - 0.5, g - 0.5), 1, 1, fill=False, edgecolor="red", lw=2)
+        place: dict[str, Any] = {"xy": (c - 0.5, g - 0.5), "width": 1, "height": 1}
+        # White within black: seen on every color.
+        axes[k].add_patch(Rectangle(**place, fill=False, edgecolor="black", lw=4.5, clip_on=False))
+        self.frame_ = Rectangle(**place, fill=False, edgecolor="white", lw=2, clip_on=False)
         axes[k].add_patch(self.frame_)
         return self
 

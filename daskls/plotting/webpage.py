@@ -27,7 +27,7 @@ td { padding: 0.05em 1em 0.05em 0; vertical-align: top; } td:first-child { color
 figure { margin: 0; break-inside: avoid; } img { width: 100%; }
 figcaption, footer { color: #555; font-size: 0.88em; }
 .none { border: 1px solid #c9cdd2; padding: 3em 1em; text-align: center; }
-.notes { border-left: 4px solid #c8501e; padding-left: 1em; }
+.notes { border-left: 4px solid #d96a00; padding-left: 1em; }
 @media print { body { margin: 0; font-size: 11px; max-width: none; }
   .panels { grid-template-columns: repeat(3, 1fr); } }
 """
