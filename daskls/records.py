@@ -259,6 +259,8 @@ class LocalModel:
     decision : "ovo": rows have a class, and a function is of a pair of classes; "ovr": a function
         is of a class against all others, or of the second class where there are two, and takes part
         in all rows, which ``class_ptr`` gives to the first class.
+    errors : float32 array, shape (n_gammas, n_costs), or None. The validation error of each
+        combination that ran on all folds; -1 of those that were dropped, or not tried. For people.
     """
 
     frame: Frame
@@ -270,6 +272,7 @@ class LocalModel:
     kernel: KernelSpec
     report: CellReport
     decision: Decision = "ovo"
+    errors: Float32 | None = None
 
     @property
     def center(self) -> Float64:

@@ -1,7 +1,7 @@
-"""Counts of the cells that chose each combination of the grid."""
+"""Counts of the cells that chose each combination of the grid, and the errors of all of them."""
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -9,23 +9,27 @@ from daskls.errors import DataError, ParameterError
 from daskls.methods.base import method_of
 from daskls.plotting.lazy import new_axes, whole_numbers
 from daskls.plotting.plane import draw_number
-from daskls.records import DISTANCE_KERNELS, Int64, SolverSpec
+from daskls.records import DISTANCE_KERNELS, Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.grid_points import tried_points
 from daskls.solvers.registry import decision_of
-from daskls.store.reader import spec_from_json
+from daskls.store.reader import ModelReader, spec_from_json
 
 __all__ = ["GridDisplay", "has_grid"]
 
 
 @dataclass
 class GridDisplay:
-    """A heat map over the grid of C and gamma: in how many cells each combination was selected.
+    """A heat map over the grid of C and gamma: errors, and how many cells chose each combination.
+
+    Numbers count the cells that chose a combination. Colors say how much it errs in the mean above
+    the choice of each cell that tried it on all folds: 0 is as good. Hatched is what no cell tried;
+    a cross marks what was tried, and dropped before the last fold in every cell.
 
     A grid that is scaled to each cell is shown by its own coordinates: the regularization
     ``lambda = 1 / (2 C m)``, and the width ``1 / sqrt(gamma)`` between 5 r and 0.2 r m^(-1/d). A
-    crowd on an edge says that the best value may lie beyond it. What a search from coarse to fine
-    tried in no cell is hatched.
+    crowd on an edge says that the best value may lie beyond it. A model of before errors were kept
+    is colored by the counts.
 
     Make it with `from_estimator`.
 
@@ -37,6 +41,8 @@ class GridDisplay:
     names : the axes' labels
     n_untrained : int. Cells that had nothing to select: those of one class.
     edge_share : float. Share of the trained cells whose choice lies on an edge.
+    errors : float array (n_gammas, n_costs), or None. Mean validation error above the choice of a
+        cell, of the cells that tried the combination on all folds; NaN: none did.
 
     Attributes
     ----------
@@ -45,6 +51,7 @@ class GridDisplay:
     image_ : AxesImage
     text_ : list of Text, one a combination that was selected
     untried_ : list of Rectangle, one a combination that no cell tried
+    dropped_ : list of Text, one a combination that was tried and dropped in every cell
 
     Examples
     --------
@@ -66,11 +73,13 @@ class GridDisplay:
     names: tuple[str, str]
     n_untrained: int
     edge_share: float
+    errors: Float64 | None = None
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
     image_: Any = field(default=None, init=False)
     text_: Any = field(default=None, init=False)
     untried_: Any = field(default=None, init=False)
+    dropped_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
@@ -118,14 +127,17 @@ class GridDisplay:
             names=_axis_names(spec),
             n_untrained=len(report) - len(trained),
             edge_share=float(np.mean(trained.edge != "")),
+            errors=_mean_excess(estimator._reader, counts.shape),
         )
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Any = None, *, fill: Literal["error", "cells"] | None = None) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, or None for a new figure
+        fill : "error" or "cells", or None. What colors a combination: the error, or the cells that
+            chose it. None: the error, where it was kept.
 
         Returns
         -------
@@ -134,16 +146,17 @@ class GridDisplay:
         Raises
         ------
         ImportError : no ``ax``, and matplotlib is not installed
+        ParameterError : ``fill="error"`` of a model without errors
         """
         if ax is None:
             _, (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure
-        self.image_ = ax.imshow(self.counts, origin="lower", cmap="Blues", aspect="auto", vmin=0)
-        bar = self.figure_.colorbar(self.image_, ax=ax, label="cells")
-        bar.locator = whole_numbers()
-        bar.update_ticks()
+        if fill is None:
+            fill = "cells" if self.errors is None else "error"
+        self.image_ = self._draw_errors() if fill == "error" else self._draw_counts()
         self.text_ = self._write_counts()
         self.untried_ = self._hatch_untried()
+        self.dropped_ = self._mark_dropped()
         ax.set_xticks(range(len(self.cost_labels)), self.cost_labels)
         ax.set_yticks(range(len(self.gamma_labels)), self.gamma_labels)
         if max(map(len, self.cost_labels)) * len(self.cost_labels) > 40:
@@ -151,8 +164,39 @@ class GridDisplay:
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         n_trained = int(self.counts.sum())
         title = f"selected in {n_trained} cells; {100 * self.edge_share:.0f} % on an edge"
-        ax.set_title(title + ("; hatched: tried in none" if self.untried_ else ""), fontsize=10)
+        marks = ["hatched: tried in none"] if self.untried_ else []
+        marks += ["x: dropped early"] if self.dropped_ else []
+        ax.set_title("\n".join([title, "; ".join(marks)]).strip(), fontsize=10)
         return self
+
+    def _draw_counts(self) -> Any:
+        """Color combinations by the cells that chose them."""
+        axes: dict[str, Any] = {"origin": "lower", "aspect": "auto"}
+        image = self.ax_.imshow(self.counts, cmap="Blues", vmin=0, **axes)
+        bar = self.figure_.colorbar(image, ax=self.ax_, label="cells")
+        bar.locator = whole_numbers()
+        bar.update_ticks()
+        return image
+
+    def _draw_errors(self) -> Any:
+        """Color combinations by their errors."""
+        if self.errors is None:
+            raise ParameterError(
+                'fill is "error", but the model was trained before errors of all combinations were '
+                'kept with it; train it again, or draw fill="cells".'
+            )
+        axes: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "viridis_r"}
+        image = self.ax_.imshow(np.ma.masked_invalid(100 * self.errors), **axes)
+        label = "validation error above that of the choice, points"
+        self.figure_.colorbar(image, ax=self.ax_, label=label)
+        return image
+
+    def _mark_dropped(self) -> list[Any]:
+        """Mark combinations that were tried, and dropped before the last fold in every cell."""
+        if self.errors is None:
+            return []
+        places = np.argwhere(np.isnan(self.errors) & (self.n_tried > 0)).tolist()
+        return [draw_number(self.ax_, j, i, "x", light=False) for i, j in places]
 
     def _hatch_untried(self) -> list[Any]:
         """Hatch the squares of combinations that no cell tried."""
@@ -166,11 +210,9 @@ class GridDisplay:
 
     def _write_counts(self) -> list[Any]:
         """Write each count into its square, light on dark."""
-        half = self.counts.max() / 2
+        shades = self.image_.norm(self.image_.get_array()).filled(0.0)
         return [
-            draw_number(
-                self.ax_, j, i, str(self.counts[i, j]), light=bool(self.counts[i, j] > half)
-            )
+            draw_number(self.ax_, j, i, str(self.counts[i, j]), light=bool(shades[i, j] > 0.5))
             for i, j in np.argwhere(self.counts).tolist()
         ]
 
@@ -181,6 +223,21 @@ def has_grid(estimator: Any) -> bool:
     chose = method_of(reader.method).has_grids and decision_of(reader.spec.loss) == "ovo"
     # Of models of before they were counted it is 0.
     return chose and bool(((reader.report.n_trained > 0) & (reader.report.n_tried != 1)).any())
+
+
+def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64 | None:
+    """Return by how much combinations err above the choice of each cell, in the mean over cells."""
+    errors = reader.grid_errors(shape[0] * shape[1])
+    known = np.isfinite(errors)
+    if not known.any():
+        return None
+    above = np.where(known, errors - reader.report.validation_error[:, None], 0.0)
+    n_known = known.sum(axis=0)
+    mean = np.full(len(n_known), np.nan)
+    np.divide(above.sum(axis=0), n_known, out=mean, where=n_known > 0)
+    # The choice is told in float64, the others in float32.
+    found: Float64 = np.maximum(mean, 0.0).reshape(shape)
+    return found
 
 
 def _count_tried(trained: Any, shape: tuple[int, int]) -> Int64:

@@ -218,7 +218,10 @@ def _choice(subject: Subject) -> Panel:
     panel, estimator = ("grid", "Grid"), subject.estimator
     if has_grid(estimator):
         grid = GridDisplay.from_estimator(estimator)
-        note = "Cells that chose each combination; hatched: tried in none."
+        note = (
+            "Numbers: cells that chose it. Color: error above that of the choice, in the mean. "
+            "Hatched: tried in none; x: dropped early."
+        )
         return Panel(*panel, note, lambda ax: _draw_grid(grid, ax))
     if has_selection(estimator):
         whole = SelectionDisplay.from_estimator(estimator)

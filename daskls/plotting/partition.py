@@ -213,8 +213,7 @@ class PartitionDisplay:
             _, (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure
         self.regions_ = self._draw_regions(fill, border_width)
-        if show_rows and self.rows is not None:
-            self.rows_ = self._draw_rows()
+        self.rows_ = self._draw_rows() if show_rows and self.rows is not None else None
         self.boundary_ = self._draw_boundary()
         draw_frame(ax, self.limits, self.names)
         self.note_ = self._draw_note() if self.note else None

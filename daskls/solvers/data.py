@@ -65,7 +65,7 @@ class Choice:
 
     ``coef`` is float32 (k - 1, m) as scikit-learn's ``dual_coef_``; ``intercepts`` float64, one a
     pair of classes. ``n_tried`` counts the combinations of the grid that were trained, ``first``
-    names the point that the coarse pass chose.
+    names the point that the coarse pass chose, ``errors`` is as of `LocalModel`.
     """
 
     kernel: KernelSpec
@@ -77,6 +77,7 @@ class Choice:
     edge: str = ""
     n_tried: int = 0
     first: GridPoint = NO_PASS
+    errors: Float32 | None = None
 
 
 def max_steps(n_rows: int) -> int:

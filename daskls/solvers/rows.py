@@ -190,6 +190,7 @@ class LocalRows:
             intercepts=choice.intercepts,
             kernel=kernel,
             report=self._timed(report),
+            errors=choice.errors,
         )
 
 

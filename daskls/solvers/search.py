@@ -195,7 +195,15 @@ class GridSearch:
             edge=self._edge(best.gamma, best.cost),
             n_tried=len(self.tried),
             first=first,
+            errors=self._all_errors(),
         )
+
+    def _all_errors(self) -> Float32:
+        """Return the error of each combination that ran on all folds; -1 of the others."""
+        found = np.full((len(self.grid.gammas), len(self.grid.costs)), -1.0, np.float32)
+        for point, error in self.errors.items():
+            found[point] = error / self.held_out_weight
+        return found
 
     def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:
         """Bring the fold models of one combination to the plain gap, in place."""

@@ -110,6 +110,7 @@ CONTENTS: tuple[StoredItem, ...] = (
         ("n_kept", "int64", "cells"),
     ),
     *_of("bundles/*", "methods/cells", NEVER, ("branch_nodes", "int64", "leaves"), *TREES[2:]),
+    *_of("bundles/*", "methods/cells", NEVER, ("errors", "float32", "cells, combinations")),
     *_of("bundles/*", "methods/neighborhoods", NEVER, ("leaf", "int64", "cells")),
     *_of(
         "rows/*", "run/gather.py", "no prediction needs rows: " + FINISH, *ROWS_HELD, *COUNTS_HELD
@@ -186,7 +187,8 @@ array of each bundle, one value a cell. Where neighbors are searched for queries
 `gamma` of `index` is that of the metric, and of the models trained at the query. The attribute
 `report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
 people, and predictions do not read it. Bundles of earlier versions lack `gamma` and `n_kept`, which
-are then read from the report.
+are then read from the report. `errors` of a bundle is for people too: the validation error of each
+combination of the grid in each cell, -1 where it was not tried to the end.
 """
 
 

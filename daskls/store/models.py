@@ -35,6 +35,8 @@ NAME = re.compile(r"(\d{6,})-(\d{6,})")
 
 # Arrays of a bundle that are read cell by cell; what is small beside them is one array.
 LARGE = ("rows", "coef")
+# The errors of the grids' combinations.
+ERRORS = "errors"
 # Of models that are read to answer: the table of cells is for people, see `BundleModels.report`.
 UNREPORTED = CellReport(0, 0, 0, 0, 0.0)
 
@@ -46,6 +48,7 @@ __all__ = [
     "drop_others",
     "find_tiles",
     "finished_bundles",
+    "grid_arrays",
     "tile_leaves",
     "write_bundle",
 ]
@@ -162,7 +165,7 @@ def write_bundle(
     if models[0].decision != "ovo":
         # Bundles of pairs say nothing: they are older than the others.
         attributes["decision"] = models[0].decision
-    write_group(root, bundle_key(first_leaf, last_leaf), arrays, attributes, loose=LARGE)
+    write_group(root, bundle_key(first_leaf, last_leaf), arrays, attributes, loose=(*LARGE, ERRORS))
     return BundleReport(
         first_leaf,
         last_leaf,
@@ -171,6 +174,19 @@ def write_bundle(
         n_support=sum(m.report.n_support for m in models),
         seconds=sum(m.report.seconds for m in models),
     )
+
+
+def grid_arrays(models: Sequence[LocalModel]) -> dict[str, AnyArray]:
+    """Return the errors of the combinations that cells have tried, for `write_bundle`.
+
+    Of cells that tried none, as those of one class, all are -1.
+    """
+    known = [model.errors for model in models if model.errors is not None]
+    if not known:
+        return {}
+    none = np.full_like(known[0], -1.0)
+    errors = [none if model.errors is None else model.errors for model in models]
+    return {ERRORS: np.stack(errors).reshape(len(models), -1)}
 
 
 def _layout(n_kept: Int64, decision: Decision) -> tuple[Int64, Int64]:
@@ -262,6 +278,15 @@ class BundleModels:
         }
         self._check_classes(small)
         return small
+
+    def grid_errors(self) -> Float32 | None:
+        """Return the errors of the combinations that each cell has tried, (n_cells, n).
+
+        -1 where one was not tried to the end; None of a bundle without such.
+        """
+        if ERRORS not in self.group:
+            return None
+        return self.group.read(ERRORS, shape=(self.n_cells, None), kind="f")
 
     @cached_property
     def decision(self) -> Decision:

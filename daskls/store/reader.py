@@ -13,6 +13,7 @@ from daskls.kernels.frame import scaled
 from daskls.records import (
     AnyArray,
     CellReport,
+    Float64,
     Int64,
     Ints,
     LocalModel,
@@ -261,6 +262,18 @@ class ModelReader:
     def read_cell(self, cell: int) -> LocalModel:
         """Return one cell's model."""
         return next(self.read_cells(np.array([cell])))
+
+    def grid_errors(self, n_points: int) -> Float64:
+        """Return the validation error of each combination in each cell, (n_cells, n_points).
+
+        NaN of what a cell has not tried to the end, and of models of before it was kept.
+        """
+        found = np.full((self.n_cells, n_points), np.nan)
+        for bundle, first in zip(self.bundles, self._first_cell, strict=False):
+            errors = bundle.grid_errors()
+            if errors is not None and errors.shape[1] == n_points:
+                found[first : first + len(errors)] = np.where(errors < 0, np.nan, errors)
+        return found
 
     @cached_property
     def report(self) -> Report:

@@ -135,7 +135,7 @@ def test_partition_of_more_features_and_classes(three):
 
 def test_grid_of_given_values_counts_the_report(halves):
     model, _, _ = halves
-    display = GridDisplay.from_estimator(model).plot()
+    display = GridDisplay.from_estimator(model).plot(fill="cells")
     report = model.fit_report_
     trained = report[report.n_trained > 0]
     expected = [
@@ -219,3 +219,59 @@ def test_clusters_of_landmarks_are_drawn_as_their_regions():
     assert (far[:, 0] < X.min(axis=0) + 0.1).all()
     with pytest.raises(ParameterError, match="partition is 1; it must be a number from 0 to 0"):
         PartitionDisplay.from_estimator(model, partition=1)
+
+
+def test_grid_draws_the_errors_that_cells_had():
+    X, y = make_checkerboard(600, random_state=1)
+    grid = {"C": [1.0, 30.0], "gamma": [20.0, 200.0]}
+    fixed = {"cv": 2, "tol": 1e-6, "search": "full", "random_state": 0}
+    model = papers(150, **grid, **fixed).fit(X, y)
+    errors = model._reader.grid_errors(4).reshape(-1, 2, 2)
+    assert np.isfinite(errors).all()
+    best = model.fit_report_.validation_error
+    np.testing.assert_allclose(errors.min(axis=(1, 2)), best, rtol=1e-6)
+    # A fit with one C has the errors of its column; later ones start from those before, and a few
+    # rows at the boundary may fall to the other side.
+    for place, (C, margin) in enumerate(zip(grid["C"], (1e-6, 0.04), strict=True)):
+        own = papers(150, C=[C], gamma=grid["gamma"], **fixed).fit(X, y)
+        np.testing.assert_allclose(errors[:, :, place], own._reader.grid_errors(2), atol=margin)
+    display = GridDisplay.from_estimator(model).plot()
+    expected = (errors - best[:, None, None]).mean(axis=0)
+    np.testing.assert_allclose(display.image_.get_array(), 100 * expected, atol=1e-5)
+    assert not display.untried_
+    assert not display.dropped_
+
+
+def test_grid_tells_the_tried_from_the_dropped_and_the_untried():
+    X, y = make_checkerboard(600, random_state=1)
+    model = papers(150, cv=2, random_state=0).fit(X, y)
+    display = GridDisplay.from_estimator(model).plot()
+    errors = display.image_.get_array()
+    assert (errors.mask == np.isnan(display.errors)).all()
+    assert len(display.untried_) == (display.n_tried == 0).sum() > 0
+    assert not (display.errors[display.n_tried == 0] >= 0).any()
+    assert len(display.dropped_) == (np.isnan(display.errors) & (display.n_tried > 0)).sum()
+    # What a cell chose, it tried to the end.
+    assert np.isfinite(display.errors[display.counts > 0]).all()
+    title = display.ax_.get_title()
+    assert "hatched: tried in none" in title
+    assert ("x: dropped early" in title) == bool(display.dropped_)
+
+
+def test_grid_of_a_model_without_errors_counts(halves):
+    display = GridDisplay.from_estimator(halves[0])
+    display.errors = None
+    display.plot()
+    np.testing.assert_array_equal(display.image_.get_array(), display.counts)
+    with pytest.raises(ParameterError, match="train it again"):
+        display.plot(fill="error")
+
+
+def test_slices_of_more_features_say_so(three, halves):
+    model, X, y = three
+    display = PartitionDisplay.from_estimator(model, X=X, y=y, features=(0, 3)).plot()
+    assert "the other 3 features at the means of X" in display.note_.get_text()
+    assert "projected" in display.note_.get_text()
+    assert "projected" not in display.plot(show_rows=False).note_.get_text()
+    model, X, y = halves
+    assert PartitionDisplay.from_estimator(model, X=X, y=y).plot().note_ is None

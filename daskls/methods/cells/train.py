@@ -19,7 +19,7 @@ from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.models import finished_bundles, write_bundle
+from daskls.store.models import finished_bundles, grid_arrays, write_bundle
 
 __all__ = ["BRANCHES", "FitJob", "fit_bundle", "train_bundles"]
 
@@ -59,7 +59,8 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
             branches.append(tree)
             models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
     first, last = bundle.first_leaf, bundle.last_leaf
-    written = write_bundle(Path(job.root), first, last, models, tree_arrays(branches, BRANCHES))
+    extra = {**tree_arrays(branches, BRANCHES), **grid_arrays(models)}
+    written = write_bundle(Path(job.root), first, last, models, extra)
     tell_cells(job.root, first, last, (model.report for model in models))
     return written
 
