@@ -9,7 +9,7 @@ BENCH = .venv-bench
 BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
-.PHONY: help demo test test-all lint types nojit examples check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
+.PHONY: help demo test test-all lint types nojit examples notebooks check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
 	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy bench-untuned chaos bits mutations
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test      run the tests, but for those that take long"
 	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
+	@echo "make notebooks run the notebooks on 20,000 rows; red text is an error"
 	@echo "make docs      build the site in build/html: warnings are errors, links are followed"
 	@echo "make release-check  build wheel and sdist, install each in a clean environment, oldest dependencies too, and use it"
 	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
@@ -60,6 +61,11 @@ nojit: $(READY)
 examples: $(READY)
 	for script in examples/*.py; do echo $$script; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
 
+# On all rows: `make notebooks DASKLS_ROWS=10000000`.
+notebooks: export DASKLS_ROWS ?= 20000
+notebooks: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python notebooks/execute.py
+
 # What a store holds, from the table in the code; a test compares the page with it.
 docs-stores: $(READY)
 	$(BIN)/python -m daskls.store.contents > docs/stores.md
@@ -83,7 +89,7 @@ docs: $(DOCS_READY)
 release-check:
 	$(PYTHON) tests/release.py
 
-check: test test-all lint types nojit examples
+check: test test-all lint types nojit examples notebooks
 
 # A peer that cannot be installed here costs its row of the tables, no more. liquidSVM is built on this machine by its
 # own setup.py, which needs an old setuptools.

@@ -1,0 +1,110 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # On a cluster
+#
+# A scheduler and four workers, here on one machine. On many it is the same:
+# `Client("tcp://host:8786")`, and a folder that all of them see. What is shown: the client is found
+# by itself, only paths and counts travel, and the model is the same as without a cluster, bit for
+# bit.
+
+# %%
+import os
+from collections import defaultdict
+
+import matplotlib.pyplot as plt
+import numpy as np
+from distributed import Client, LocalCluster, get_task_stream
+
+from daskls import VoronoiSVC, load
+from daskls.datasets import make_two_spirals, write
+
+N_ROWS = min(1_000_000, int(os.environ.get("DASKLS_ROWS", 1_000_000)))
+train = write("two_spirals", "train.zarr", N_ROWS)
+X_test, y_test = make_two_spirals(20_000, random_state=1)
+
+# %% [markdown]
+# ## Start it
+#
+# One thread a worker, as many workers as cores. Elsewhere this is `dask scheduler` and `dask
+# worker`.
+
+# %%
+cluster = LocalCluster(
+    n_workers=4,
+    threads_per_worker=1,
+    memory_limit="1GiB",
+    dashboard_address=":0",
+    silence_logs="ERROR",
+)
+client = Client(cluster.scheduler_address)
+print(f"{len(client.scheduler_info()['workers'])} workers; dashboard: the page /daskls beside it")
+
+# %% [markdown]
+# ## Train
+#
+# The workers read the rows themselves. Every worker must see the path of the data and of the store;
+# the fit tries it first.
+
+# %%
+params = {"loss": "hinge", "feature_scale": None, "cell_size": 1000, "random_state": 0}
+with get_task_stream(client) as stream:
+    model = VoronoiSVC(**params, store="model.zarr").fit(train.path)
+print(f"{model.n_cells_} cells, {model.score(X_test, y_test):.2%} right")
+
+# %% [markdown]
+# ## Who did what
+#
+# Rows are sampled and space is cut; every block of rows is dealt to cells; then cells are trained,
+# in bundles, by whoever is free.
+
+# %%
+stages = {
+    "sample_block": ("sample", "#d8d8d8"),
+    "assign_block": ("regroup", "#e69f00"),
+    "fit_bundle": ("train", "#0072b2"),
+}
+spans = defaultdict(list)
+for task in stream.data:
+    name = str(task["key"]).strip("('").split("-")[0].split("'")[0]
+    worker = sorted(client.scheduler_info()["workers"]).index(task["worker"])
+    for step in task["startstops"]:
+        if step["action"] == "compute":
+            spans[name if name in stages else "other"].append((worker, step["start"], step["stop"]))
+start = min(begin for tasks in spans.values() for _, begin, _ in tasks)
+
+figure, ax = plt.subplots(figsize=(11, 3), layout="constrained")
+for name, tasks in spans.items():
+    label, color = stages.get(name, ("other", "#56b4e9"))
+    workers, begins, ends = map(np.array, zip(*tasks, strict=True))
+    ax.barh(
+        workers, ends - begins, left=begins - start, color=color, edgecolor="white",
+        linewidth=0.5, label=f"{label}: {len(tasks)} tasks",
+    )  # fmt: skip
+ax.set(xlabel="seconds", yticks=range(4), yticklabels=[f"worker {i}" for i in range(4)])
+ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=4, frameon=False)
+plt.show()
+
+# %%
+client.close()
+cluster.close()
+
+# %% [markdown]
+# ## The same model without a cluster
+#
+# On threads of this process, from the same rows and the same seed:
+
+# %%
+alone = VoronoiSVC(**params).fit(train.path)
+scores = load("model.zarr").decision_function(X_test)
+print("the same, bit for bit:", np.array_equal(alone.decision_function(X_test), scores))
