@@ -182,8 +182,9 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         names; anything that is not a 2-d array of numbers
     """
     check_unmasked(X, "X")
-    _check_container(X)
+    # First: some sparse matrices are mappings.
     _check_dense(X)
+    _check_container(X)
     check_columns(X)
     with _one_error():
         rows: Reals = check_array(
