@@ -16,6 +16,7 @@ from pathlib import Path
 import dask
 import naive
 import numpy as np
+import pytest
 import zarr
 from distributed import LocalCluster
 from typer.testing import CliRunner
@@ -53,6 +54,13 @@ def small_svc(**params):
             **{**PAPERS, **params},
         }
     )
+
+
+def few(values, n=1):
+    """Return parameters of a test: the first ``n``, and the others for `make test-all` alone."""
+    values = list(values)
+    late = (v if isinstance(v, tuple) else (v,) for v in values[n:])
+    return [*values[:n], *(pytest.param(*v, marks=pytest.mark.slow) for v in late)]
 
 
 def slowly(block):

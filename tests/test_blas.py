@@ -12,6 +12,7 @@ import digests
 import numpy as np
 import pytest
 import threadpoolctl
+from support import few
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from daskls.errors import DasklsError
@@ -85,7 +86,7 @@ def installed(requirement, tmp_path_factory):
 
 
 @shares
-@pytest.mark.parametrize(("scheduler", "own"), [("threads", N_CORES), ("limited-threads", 2)])
+@pytest.mark.parametrize(("scheduler", "own"), few([("threads", N_CORES), ("limited-threads", 2)]))
 def test_the_users_number_is_given_back(scheduler, own):
     before, after = run_digests(scheduler)["threads"]
     # NumPy's library was there before; SciPy's came with the library.

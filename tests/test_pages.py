@@ -19,9 +19,12 @@ PAGES = [
     .as_posix()
     .startswith(MADE)
 ]
+LATE = [pytest.mark.slow]
+EARLY = ("README", "errors", "voronoi", "sampling")
 CODED = [
-    # Commands start clusters of their own, which takes long.
-    pytest.param(page, marks=[pytest.mark.slow] if "bash" in languages else [])
+    # Commands start clusters of their own; of pages without the first one and the short ones are
+    # run at every change.
+    pytest.param(page, marks=[] if page.stem in EARLY and "bash" not in languages else LATE)
     for page in PAGES
     if (languages := {block.language for block in read_blocks(page) if not block.excuse})
 ]

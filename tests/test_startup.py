@@ -135,6 +135,7 @@ def test_prediction_neither_loads_nor_compiles_the_trainers(tmp_path, rows):
     assert compiled == {"answers", "precision", "route"}
 
 
+@pytest.mark.slow
 def test_a_model_on_a_sample_is_answered_without_its_trainer(tmp_path, rows):
     model = small_local(radius_scale=0.5).fit(X, Y)
     model.save(tmp_path / "model.zarr")

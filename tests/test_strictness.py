@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import few
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 PLANTED = {
@@ -23,7 +24,7 @@ def run_planted(source, folder):
     return done.returncode
 
 
-@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("kind", few(PLANTED))
 def test_what_is_planted_fails(kind, tmp_path):
     assert run_planted(PLANTED[kind], tmp_path) in {1, 2}
 

@@ -30,7 +30,7 @@ from small import (
 from small import (
     small_leaves as few_rows_a_leaf,
 )
-from support import checkers, path_of, python_env, tiny_blocks
+from support import checkers, few, path_of, python_env, tiny_blocks
 from writes import KillsAt, RemovesAt, StopError, StopsEverywhere, Writes, read_written
 
 import daskls
@@ -155,7 +155,7 @@ class TestMethod:
         scores = found.decision_function(np.asfortranarray(queries()))
         assert scores.tobytes() == reference(name)["scores"][2]
 
-    @pytest.mark.parametrize(("dtype", "offset"), [("f4", 0.0), ("f8", 1e6)])
+    @pytest.mark.parametrize(("dtype", "offset"), few([("f8", 1e6), ("f4", 0.0)]))
     def test_types_and_offsets_are_one_model_too(self, name, dtype, offset, reference):
         expected = reference(name, (), offset, dtype)
         rows = rows_of((X + offset).astype(dtype), chunks=(250, 1, 349))
@@ -200,7 +200,7 @@ class TestMethod:
         # Beside the lock: what the exchange's markers say, which is put together.
         assert {p for p in again if ".manifest." not in p and not p.startswith(LOCK)} == set()
 
-    @pytest.mark.parametrize("part", [0.3, 0.7])
+    @pytest.mark.parametrize("part", few([0.7, 0.3]))
     def test_a_killed_worker_costs_one_task(
         self, name, part, two_workers, tmp_path, reference, n_written
     ):
@@ -237,7 +237,7 @@ class TestMethod:
         # As much as was there is not written again, but for what holds it together.
         assert len(again) <= n_written(name) - 12 + 6, (before, again)
 
-    @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+    @pytest.mark.parametrize("part", few([0.5, 0.1, 0.9]))
     def test_a_store_removed_in_a_fit_stays_away(self, name, part, tmp_path, n_written):
         store = tmp_path / "stores" / "m"
         removes = RemovesAt(store, tmp_path / "log", max(int(part * n_written(name)), 1))

@@ -71,6 +71,7 @@ def test_covtype_split_needs_enough_rows(folder):
 
 
 @needs_data
+@pytest.mark.slow
 def test_covtype_has_the_papers_sizes():
     data = covtype_split()
     assert data.X.shape == (464_429, 54)

@@ -116,6 +116,7 @@ def wide():
     return X, (X[:, 0] > 0.999).astype("i4"), RandomChunkSVC(1000, **params)
 
 
+@pytest.mark.slow
 def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
     X, y, model = wide
     write(tmp_path / "plain", X, **PLAIN)

@@ -1,6 +1,7 @@
 """Probabilities of classes: maps of scores, fitted to rows that were held out."""
 
 import re
+from itertools import product
 
 import dask
 import dask.array as da
@@ -13,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from small import ENTRIES, connected, small
+from support import few
 
 import daskls
 from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
@@ -133,8 +135,7 @@ def test_rows_that_no_map_speaks_for_are_as_likely_as_any():
     np.testing.assert_allclose(probabilities(maps, np.array([[1.0, 2.0, 3.0]])), 1 / 3)
 
 
-@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
-@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize(("kind", "k"), few(product(("sigmoid", "isotonic"), (4, 2))))
 def test_probabilities_are_near_the_true_ones(kind, k):
     X, y, _ = noisy(k, n=4000)
     X_test, y_test, p = noisy(k, seed=0, n=4000)
@@ -203,7 +204,7 @@ def test_the_model_is_the_same_with_probabilities():
     )
 
 
-@pytest.mark.parametrize("way", [{}, {"feature_scale": "learned"}, {"n_partitions": 3}])
+@pytest.mark.parametrize("way", few([{"feature_scale": "learned"}, {}, {"n_partitions": 3}]))
 def test_chunks_and_schedulers_change_no_bit(way):
     X, y, _ = noisy()
     model = small("VoronoiSVC", probability=True, **way).fit(X, y)

@@ -1,11 +1,13 @@
 """Least-squares cells as users see them: values, classes, partitions, weights, what is refused."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC
-from support import checkers
+from support import checkers, few
 
 from daskls import ParameterError, RandomChunkSVC, VoronoiSVC, load
 from daskls.memory import TaskSizes
@@ -287,8 +289,7 @@ def test_hinge_cells_of_the_exponential_kernel_are_those_of_svc(spread):
     np.testing.assert_allclose(found, svc.decision_function(of_queries), atol=2e-3)
 
 
-@pytest.mark.parametrize("offset", [False, True])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(("offset", "k"), few(product((True, False), (3, 2))))
 def test_the_reported_error_is_that_of_refits_without_a_row(k, offset):
     rng = np.random.default_rng(5)
     rows, y, weights = rng.random((90, 2)), rng.integers(0, k, 90), rng.integers(1, 4, 90)

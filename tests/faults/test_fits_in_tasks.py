@@ -40,6 +40,7 @@ def fit_lazily(path, seed):
     return labels, model.score(f"{path}/X", np.load(f"{path}/y.npy"))
 
 
+@pytest.mark.slow
 def test_more_fits_than_slots_end(client):
     futures = client.map(fit_one, range(4), pure=False)
     wait_for(client, futures)

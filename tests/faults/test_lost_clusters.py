@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, Future, WorkerPlugin
-from support import assert_same_model, checkers, memory_nbytes, small_svc, start_cluster
+from support import assert_same_model, checkers, few, memory_nbytes, small_svc, start_cluster
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
@@ -114,7 +114,7 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("event", few(EVENTS, 2))
 def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, client, tmp_path):
     happening = when_blocks_run(tmp_path, lambda: EVENTS[event](client))
     store = tmp_path / "m"
@@ -276,7 +276,7 @@ class HidePath(WorkerPlugin):
             os.path.exists = lambda path: not str(path).startswith(hidden) and exists(path)
 
 
-@pytest.mark.parametrize("hidden", ["m", "X.zarr"])
+@pytest.mark.parametrize("hidden", few(["m", "X.zarr"]))
 def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client, tmp_path):
     import zarr
 

@@ -81,6 +81,7 @@ def test_workers_too_small_to_begin_are_refused():
         small_svc(client=client).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_fits_of_many_methods_leave_workers_at_work():
     # Two workers of 512 MiB: each fit ends, or is refused before it starts.
     with start_cluster(2, 1, "512MiB") as cluster, Client(cluster, set_as_default=False) as client:

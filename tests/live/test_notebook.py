@@ -50,6 +50,7 @@ def test_a_widget_shows_the_fit(run):
     assert "render" in state["_esm"]
 
 
+@pytest.mark.slow
 def test_lines_tell_where_there_is_no_widget(run):
     notebook = run(WITHOUT, FIT)
     fit = notebook.cells[1]

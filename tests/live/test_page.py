@@ -283,6 +283,7 @@ def slow_rows():
     return da.from_array(X, chunks=(200, 2)).map_blocks(slowly, meta=X[:0])
 
 
+@pytest.mark.slow
 def test_the_page_lies_behind_the_dashboards_prefix(tmp_path, capfd):
     with own_scheduler(tmp_path, "--dashboard-prefix", "mine") as client:
         small_svc(client=client, verbose=1).fit(slow_rows(), Y)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from landmarks import small_landmarks
 from peaks import SLACK, peak_of
+from support import few
 
 from daskls.memory import TaskSizes
 from daskls.methods.landmarks import fit as fit_joint
@@ -17,7 +18,9 @@ from daskls.records import SolverSpec
 LOOSEST = 3.0
 
 
-@pytest.mark.parametrize(("n", "d", "n_landmarks"), [(6000, 8, 8), (6000, 50, 200), (500, 60, 400)])
+@pytest.mark.parametrize(
+    ("n", "d", "n_landmarks"), few([(6000, 8, 8), (6000, 50, 200), (500, 60, 400)])
+)
 def test_solving_a_cell(n, d, n_landmarks, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)).astype("f4"), rng.integers(2, size=n)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from peaks import SLACK, peak_of
 from small import set_sizes
+from support import few
 from writes import StopError, Writes
 
 from daskls import FalkSVC
@@ -47,7 +48,7 @@ def fit_until(start, model, X, y):
 
 @pytest.mark.parametrize(
     ("k", "batch", "d", "n_classes"),
-    [(600, 1, 4, 2), (600, 6, 60, 2), (600, 6, 10, 4), (1500, 1, 4, 2), (1500, 1, 10, 4)],
+    few([(600, 6, 10, 4), (600, 1, 4, 2), (600, 6, 60, 2), (1500, 1, 4, 2), (1500, 1, 10, 4)], 2),
 )
 def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     X, y = rows_of(4000, d, n_classes)
@@ -73,7 +74,7 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
 
-@pytest.mark.parametrize(("d", "several_cells"), [(300, False), (20, True), (60, True)])
+@pytest.mark.parametrize(("d", "several_cells"), few([(20, True), (300, False), (60, True)]))
 def test_gathering(d, several_cells, tmp_path, monkeypatch):
     X, y = rows_of(8000, d, 2)
     sizes, gather_one = TaskSizes(d, 4, 2, SEARCH_REGION_ROWS, SolverSpec()), gather.gather_bundle

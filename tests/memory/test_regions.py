@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from peaks import SLACK, peak_of
+from support import few
 
 import daskls
 from daskls import MemoryPlanError
@@ -35,8 +36,8 @@ def job(request, tmp_path):
     return job, d, k
 
 
-@pytest.mark.parametrize("ridge", [1e-4, 1e-1])
-@pytest.mark.parametrize("cell_rows", [1000, 2000])
+@pytest.mark.parametrize("ridge", few([1e-4, 1e-1]))
+@pytest.mark.parametrize("cell_rows", few([1000, 2000]))
 def test_errors(job, cell_rows, ridge):
     job, d, k = job
     trials = [Trial("rbf", width, ridge) for width in (0.5, 1.0)]
@@ -45,6 +46,7 @@ def test_errors(job, cell_rows, ridge):
     assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 
 
+@pytest.mark.slow
 def test_gradients_and_held_out_errors(job):
     job, d, k = job
     planned = look_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)

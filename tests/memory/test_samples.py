@@ -6,7 +6,7 @@ import pytest
 from peaks import SLACK, peak_of
 from samplings import keep_parts, small_local
 from small import set_sizes
-from support import path_of
+from support import few, path_of
 
 from daskls.memory import TaskSizes
 from daskls.methods.leaves import SEARCH_REGION_ROWS
@@ -43,7 +43,7 @@ def tasks(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize(("n", "d", "n_classes"), [(6000, 4, 2), (4000, 60, 2), (4000, 10, 4)])
+@pytest.mark.parametrize(("n", "d", "n_classes"), few([(4000, 10, 4), (6000, 4, 2), (4000, 60, 2)]))
 def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)).astype("f4"), rng.integers(n_classes, size=n)
@@ -62,7 +62,7 @@ def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
     assert has_part(root, sampling.KEPT, step, step)
 
 
-@pytest.mark.parametrize(("n", "d"), [(6000, 2), (6000, 40)])
+@pytest.mark.parametrize(("n", "d"), few([(6000, 2), (6000, 40)]))
 def test_drawing_from_balls(n, d, tasks, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)).astype("f4"), rng.integers(2, size=n)
@@ -84,6 +84,7 @@ def test_drawing_from_balls(n, d, tasks, monkeypatch):
     assert peak - SLACK <= projected <= 2 * LOOSEST * peak, f"{projected / peak:.2f}"
 
 
+@pytest.mark.slow
 def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
     n = 50_000
     rng = np.random.default_rng(0)
