@@ -187,7 +187,7 @@ class GridDisplay:
             )
         axes: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "viridis_r"}
         image = self.ax_.imshow(np.ma.masked_invalid(100 * self.errors), **axes)
-        label = "validation error above that of the choice, points"
+        label = "error above that of the choice, points"
         self.figure_.colorbar(image, ax=self.ax_, label=label)
         return image
 

@@ -125,7 +125,7 @@ class ReportDisplay:
             figure = import_pyplot().figure(figsize=PAGE, layout="constrained")
         self.figure_ = figure
         n_lines = max(len(self._left()), len(self._right()))
-        inches = 0.5 + 0.16 * n_lines
+        inches = 0.45 + 0.155 * n_lines
         head, body = figure.subfigures(2, 1, height_ratios=[inches, PAGE[1] - inches])
         head.suptitle(self.title, x=0.01, ha="left", fontsize=13, weight="bold")
         for x, lines in ((0.01, self._left()), (0.4, self._right())):
@@ -135,6 +135,8 @@ class ReportDisplay:
         self.axes_ = {panel.name: ax for panel, ax in zip(self.panels, axes, strict=True)}
         for panel in self.panels:
             _draw(panel, self.axes_[panel.name])
+        for ax in body.axes:
+            _shrink(ax)
         return self
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -169,6 +171,13 @@ class ReportDisplay:
         for note in self.notes:
             lines += wrap(f"Note: {note}", 112)
         return lines
+
+
+def _shrink(ax: Any) -> None:
+    """Set the labels of axes, and of color bars, for six pictures on a page."""
+    ax.tick_params(labelsize=7.5)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_fontsize(8)
 
 
 def _draw(panel: Panel, ax: Any) -> None:

@@ -1,0 +1,36 @@
+"""
+A whole fit on one page: ReportDisplay
+======================================
+
+Where cells lie and how they err, what was chosen, where the time went, and on rows that the fit has
+not seen, which classes are confused and whether probabilities can be believed.
+
+``python examples/plot_report.py report.html`` writes the same as a page for a browser; so does
+``daskls report model.zarr test.csv --html report.html``.
+"""
+
+import sys
+
+from matplotlib import pyplot as plt
+
+from daskls import VoronoiSVC
+from daskls.datasets import make_checkerboard
+from daskls.plotting import ReportDisplay
+
+X, y = make_checkerboard(8_000, random_state=0)
+X_test, y_test = make_checkerboard(4_000, random_state=1)
+
+# %%
+# Cells that each search a grid of their own.
+model = VoronoiSVC(
+    cell_size=400, loss="hinge", feature_scale=None, probability=True, random_state=0
+).fit(X, y)
+report = ReportDisplay.from_estimator(model, X_test, y_test).plot()
+if len(sys.argv) > 1:
+    report.to_html(sys.argv[1])
+plt.show()
+
+# %%
+# The default, without a test set: one choice for all cells; what needs rows says so.
+ReportDisplay.from_estimator(VoronoiSVC(cell_size=400, random_state=0).fit(X, y)).plot()
+plt.show()
