@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.plotting.panels import Subject
+from daskls.plotting.panels import SCALES, Subject
 
 __all__ = ["Entries", "find_facts", "find_notes", "find_parameters"]
 
@@ -29,7 +29,8 @@ def find_facts(subject: Subject) -> Entries:
     if error is not None:
         found.append(("mean validation error", f"{100 * error:.2f} %"))
     if reader.resolved.summary:
-        found.append(("scale of features", str(reader.resolved.summary["decision"])))
+        decision = str(reader.resolved.summary["decision"])
+        found.append(("scale of features", SCALES.get(decision, decision)))
     if evaluation is not None:
         n_rows = int(evaluation.confusion.counts.sum())
         found.append(("accuracy", f"{100 * evaluation.accuracy:.2f} % of {n_rows:,} other rows"))

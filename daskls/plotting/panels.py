@@ -20,13 +20,13 @@ from daskls.records import Float64, Reals
 from daskls.run.progress import STAGE_LABELS
 from daskls.store.reader import ModelReader
 
-__all__ = ["Panel", "Subject", "find_panels"]
+__all__ = ["SCALES", "Panel", "Subject", "find_panels"]
 
 BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
 # More classes than these are shown by their recalls, the worst ones.
 MOST_CLASSES = 12
 # Of features, as the decision about them names them.
-SCALES = {"": "as given", "given": "as they are"}
+SCALES = {"given": "as they are"}
 
 
 @dataclass(frozen=True)
@@ -234,8 +234,8 @@ def _choice(subject: Subject) -> Panel:
         return Panel(*panel, note, lambda ax: _draw_costs(selected, ax))
     chosen = subject.reader.resolved.summary.get("chosen")
     if chosen:
-        candidates = subject.reader.resolved.summary.get("candidates") or {"": chosen}
-        return _one_for_all(chosen, candidates)
+        candidates = subject.reader.resolved.summary.get("candidates", {})
+        return _one_for_all(chosen, {"chosen": chosen, **candidates})
     if "C" in selected:
         width = "" if selected.get("gamma") is None else f", gamma = {selected['gamma']:.3g}"
         return Panel(*panel, f"One choice for the whole model: C = {selected['C']:.3g}{width}.")
@@ -260,7 +260,7 @@ def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
 
 
 def _one_for_all(chosen: dict[str, Any], candidates: dict[str, Any]) -> Panel:
-    """Draw the leave-one-out error of each scale of features, of which one is for all cells."""
+    """Draw the leave-one-out errors of the choice for all cells and of each scale of features."""
     names = [f"{SCALES.get(name, name)}\n{own['kernel']}" for name, own in candidates.items()]
     errors = [100 * own["leave_one_out"]["error"] for own in candidates.values()]
     cost = 1 / (2 * chosen["ridge"])
@@ -272,11 +272,11 @@ def _one_for_all(chosen: dict[str, Any], candidates: dict[str, Any]) -> Panel:
 
     def draw(ax: Any) -> None:
         bars = ax.barh(names, errors, color="#9db7cf", edgecolor=BLUE)
-        ax.bar_label(bars, fmt="%.2f", padding=3)
+        ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
         ax.margins(x=0.2)
         ax.set(xlabel="leave-one-out error, %")
 
-    note = f"{note}. Bars: leave-one-out error by scale of features, each at its best."
+    note = f"{note}. Bars: leave-one-out error by scale of features, and of the choice."
     return Panel("grid", "Choice", note, draw)
 
 
@@ -293,7 +293,7 @@ def _times(subject: Subject) -> Panel:
 
     def draw(ax: Any) -> None:
         bars = ax.barh(names, list(seconds.values()), color="#9db7cf", edgecolor=BLUE)
-        ax.bar_label(bars, fmt="%.2g", padding=3)
+        ax.bar_label(bars, fmt="%.2g", padding=3, fontsize=8)
         ax.invert_yaxis()
         ax.margins(x=0.2)
         ax.set(xlabel="seconds")
@@ -337,7 +337,7 @@ def _draw_recalls(found: Any, ax: Any) -> None:
     order = [i for i in np.argsort(recall, kind="stable") if totals[i]][:MOST_CLASSES]
     names = [f"{found.labels[i]} ({totals[i]:,})" for i in order]
     bars = ax.barh(names, recall[order], color="#9db7cf", edgecolor=BLUE)
-    ax.bar_label(bars, fmt="%.3f", padding=3)
+    ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
     ax.invert_yaxis()
     ax.set(xlabel="recall; in brackets: rows", xlim=(0, 1.15))
 
