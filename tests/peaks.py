@@ -10,11 +10,11 @@ N_RUNS = 2
 
 
 def peak_of(run):
-    """Return the most bytes that numpy held at once: the least of some runs after a first one.
+    """Return the most bytes that numpy held at once: the least of some runs.
 
-    What threads of earlier tests allocate meanwhile comes and goes.
+    What threads of earlier tests allocate meanwhile comes and goes, and what is loaded or compiled
+    for the first run alone.
     """
-    run()
     return min(_peak_of_one(run) for _ in range(N_RUNS))
 
 

@@ -22,7 +22,11 @@ from daskls.store.packs import write_pack
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 
 
-@pytest.fixture(params=[(54, 2), (300, 2), (12, 26)], ids=str)
+# Features and classes.
+SIZES = [(54, 2), (300, 2), (12, 26)]
+
+
+@pytest.fixture(params=SIZES, ids=str)
 def job(request, tmp_path):
     """Return a job of one full region, its features and its classes."""
     d, k = request.param
@@ -46,7 +50,11 @@ def test_errors(job, cell_rows, ridge):
     assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "job",
+    [SIZES[2], *(pytest.param(own, marks=pytest.mark.slow) for own in SIZES[:2])],
+    indirect=True,
+)
 def test_gradients_and_held_out_errors(job):
     job, d, k = job
     planned = look_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)

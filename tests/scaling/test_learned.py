@@ -15,7 +15,7 @@ from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.scaling.rounds import LEAST_SHARE, next_factors
 from daskls.store.packs import write_pack
 
-N = 4000
+N = 2500
 # Two features decide; eight are noise of the same spread.
 X = np.random.default_rng(0).random((N, 10))
 Y = ((X[:, 0] > 0.5) == (X[:, 1] > 0.5)).astype(int)
