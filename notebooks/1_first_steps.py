@@ -51,11 +51,11 @@ pandas.read_csv("train.csv").head()
 # %% [markdown]
 # ## Train
 #
-# The path of the file and the name of the column to predict are enough. Missing values are refused
-# unless something is said about them:
+# The path of the file and the name of the column to predict are enough. `verbose=1` shows the fit
+# while it runs. Missing values are refused unless something is said about them:
 
 # %%
-model = VoronoiSVC(random_state=0)
+model = VoronoiSVC(random_state=0, verbose=1)
 try:
     model.fit("train.csv", "grows")
 except ValueError as error:

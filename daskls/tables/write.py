@@ -46,7 +46,7 @@ def write_table(
     weight : the column of weights, or None
     n_rows : int or None. How many there are, for progress.
     with_names : bool. Whether the features keep their names.
-    on_rows : called after each batch, or None
+    on_rows : called after each batch, and at the end with the number of all rows, or None
 
     Raises
     ------
@@ -85,4 +85,7 @@ def write_table(
             done += batch.num_rows
             if on_rows is not None:
                 on_rows(done, n_rows)
+    if on_rows is not None and n_rows is None and done:
+        # Only now it is known how many there were.
+        on_rows(done, done)
     return writer.close()

@@ -24,6 +24,9 @@ from support import run_cli as run
 
 import daskls
 from daskls.datasets import convert
+from daskls.tables.encoding import ColumnEncoding, TableEncoding
+from daskls.tables.paths import open_table
+from daskls.tables.write import write_table
 
 N_ROWS = 700
 PARAMS = {
@@ -462,3 +465,13 @@ def test_a_model_of_numpy_answers_a_table(tmp_path, by_numpy):
     assert model.score(tmp_path / "more.csv", "label") == by_numpy[1]
     with pytest.raises(daskls.DataError, match=r"2 columns of features.*3 features"):
         model.predict(csv(TEST[["east", "north"]], tmp_path))
+
+
+def test_progress_ends_with_all_rows_that_were_not_counted_before(tmp_path):
+    source = open_table(csv(TEST, tmp_path), None, tmp_path)
+    assert source.n_rows is None
+    encoding = TableEncoding(tuple(map(ColumnEncoding, FEATURES)))
+    seen = []
+    write_table(source, encoding, tmp_path / "rows", on_rows=lambda *rows: seen.append(rows))
+    assert seen[0] == (len(TEST), None)
+    assert seen[-1] == (len(TEST), len(TEST))
