@@ -103,6 +103,22 @@ def test_cells_without_an_error_have_nothing_to_say():
     assert told_by(model, rows[mixed], labels[mixed]) == []
 
 
+def test_half_of_the_cells_on_an_edge_are_no_crowd():
+    model = small_svc(cell_size=100, cv=3, C=[30.0, 300.0, 3000.0])
+    assert told_by(model) == []
+    share = (model.fit_report_.C == 30.0).mean()
+    assert 0.3 < share < EDGE_SHARE
+
+
+def test_ties_in_the_corner_are_no_choice():
+    # One row in twenty is of the other class, anywhere: nothing is better than the majority.
+    labels = (np.random.default_rng(3).random(len(X)) < 0.05).astype(int)
+    model = small_svc(cell_size=100, cv=3, C=[0.01, 0.1, 1.0], gamma=[0.1, 1.0, 10.0])
+    assert told_by(model, X, labels) == []
+    report = model.fit_report_
+    assert ((report.C == 0.01) & (report.gamma == 0.1)).mean() > EDGE_SHARE
+
+
 def test_the_own_grid_of_cells_names_what_to_change():
     # The feature that matters is a thousandth of the other: no kernel is narrow enough for it.
     rng = np.random.default_rng(0)
@@ -166,9 +182,11 @@ def test_cells_of_one_class_say_how_many(make):
 
 
 def test_some_cells_of_one_class_are_usual():
-    rows, labels = one_sided(8)
-    labels[400:] = np.arange(400) % 2
-    assert told_by(small_svc(cell_size=100), rows, labels) == []
+    rows, labels = one_sided(16)
+    labels[800:] = np.arange(800) % 2
+    model = small_svc(cell_size=100)
+    assert told_by(model, rows, labels) == []
+    assert (model.fit_report_.n_classes == 1).sum() >= 6
     rows, labels = one_sided(3)
     assert told_by(small_svc(cell_size=100), rows, labels) == []
 
@@ -247,8 +265,7 @@ def test_labels_that_are_numbers_are_told_of_any_container(make):
 
 
 def test_advice_is_told_once_where_folds_are_fitted_too():
-    labels = np.arange(900) % 2
-    labels[:60] = np.arange(60) + 2
-    model = small_svc(cell_size=450, cv=5, loss="squared_error", probability=True)
-    told = told_by(model, X, labels)
-    assert len(told) == len(set(told))
+    labels = np.arange(900) % 100
+    model = small_svc(cell_size=900, cv=5, loss="squared_error", probability=True)
+    (message,) = told_by(model, X, labels)
+    assert message.startswith("y holds 100 different labels in 900 rows")
