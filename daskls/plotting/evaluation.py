@@ -115,12 +115,11 @@ def _calibrate(
 
 def _some_rows(X: Any, estimator: Any) -> Reals | None:
     """Return some rows of an array or of a data set, evenly spaced; None of other tables."""
-    if isinstance(X, np.ndarray):
-        rows = X
-    elif hasattr(X, "columns") or hasattr(X, "dtypes"):
-        # A frame: its columns may be text.
+    is_frame = hasattr(X, "columns")
+    if is_frame and hasattr(estimator, "table_"):
+        # Its columns may be text; the model's features are made of them.
         return None
-    else:
-        rows = open_whole(X, "X", ROWS_NBYTES)
+    in_memory = isinstance(X, (np.ndarray, list)) or (is_frame and hasattr(X, "to_numpy"))
+    rows = np.asarray(X) if in_memory else open_whole(X, "X", ROWS_NBYTES)
     some = rows[:: -(-len(rows) // MOST_ROWS)]
     return np.asarray(compute([some], estimator.client)[0])

@@ -98,9 +98,9 @@ def _place(subject: Subject) -> Panel:
     seen = np.zeros((1, reader.width)) if rows is None else reader.enter(rows)
     if rows is None and space.find(seen) is not None:
         reason = f"The model has {subject.estimator.n_features_in_} features: the map of its cells"
-        return Panel(*panel, f"{reason} needs rows, as those of a test set.")
+        return Panel(*panel, f"{reason} needs rows, as an array or a data set.")
     drawn = draw_map(space, seen, _column_names(subject))
-    note = drawn.note.partition(". White")[0]
+    note = drawn.note.partition(". White")[0].replace("of the sample", "of the rows given")
     errors = _region_errors(drawn, reader.report)
     return Panel(*panel, _sentence(note), lambda ax: _draw_map(drawn, errors, ax))
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import dask.array as da
 import matplotlib as mpl
 import numpy as np
+import pandas
 import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
@@ -117,7 +118,7 @@ def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
         if has_cells and method.space(own._reader).find(X[:1]) is not None:
             assert bare.draw is None
             assert "4 features: the map of its cells needs rows" in bare.note
-            assert "principal components" in given.note
+            assert "principal components of the rows given" in given.note
             ReportDisplay.from_estimator(own, X, y).plot()
 
 
@@ -256,3 +257,16 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     assert NEEDS_ROWS in " ".join(run("report", tmp_path / "model.zarr").stdout.split())
     run("report", tmp_path / "model.zarr", "--label", "y", code=2)
     assert json.loads((tmp_path / "model.zarr" / "zarr.json").read_text())["attributes"]["complete"]
+
+
+def test_a_frame_is_taken_as_in_prediction():
+    X, y = rows(300, 0, n_features=4)
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    own = small("VoronoiSVC").fit(frame, y)
+    np.testing.assert_array_equal(evaluate(own, frame, y).rows, X)
+    # Of columns that became features the rows are not at hand; labels are.
+    frame["e"] = np.where(X[:, 0] > 0.5, "left", "right")
+    own = small("VoronoiSVC").fit(frame.assign(label=y), "label")
+    display = ReportDisplay.from_estimator(own, frame, y)
+    assert "as an array or a data set" in panels(display)["partition"].note
+    assert panels(display)["confusion"].draw is not None
