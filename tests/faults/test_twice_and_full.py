@@ -133,7 +133,7 @@ def test_a_full_disk(place, at, data, undisturbed, monkeypatch, tmp_path):
     # Whatever looks finished is: every bundle has all of its arrays.
     for bundle in store.glob("bundles/[0-9]*"):
         names = {path.name for path in bundle.iterdir()}
-        assert names == {"rows", "coef", "packed", "zarr.json"}
+        assert names == {"rows", "coef", "packed", "errors", "zarr.json"}
     full.heal()
     model = small_svc(store=store).fit(*data)
     assert_same_model(undisturbed, model)
