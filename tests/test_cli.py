@@ -156,6 +156,14 @@ def test_predict_writes_the_estimators_labels(model, data, folder):
     assert "exists already" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["predict", "denoise"])
+def test_an_output_that_exists_is_refused_before_a_cluster(
+    command, model, data, tmp_path, no_cluster
+):
+    given = (model, data) if command == "predict" else (data,)
+    assert "exists already" in run(command, *given, tmp_path, code=1).stderr
+
+
 def test_predict_leaves_nothing_of_a_failure(model, folder):
     X = make_checkerboard(100)[0]
     X[42, 1] = np.nan

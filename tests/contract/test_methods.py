@@ -46,6 +46,14 @@ LOCK = (".owner", ".probe")
 SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
 
 
+def one_of_parts(*parts):
+    """Yield (name, part of a fit): at every change one part of each method, by turns."""
+    for i, name in enumerate(ENTRIES):
+        for part in parts:
+            marks = () if part == parts[i % len(parts)] else pytest.mark.slow
+            yield pytest.param(name, part, marks=marks)
+
+
 def rows_of(X=X, y=Y, chunks=BLOCKS):
     """Return rows as Dask arrays in blocks."""
     return da.from_array(X, chunks=(chunks, X.shape[1])), da.from_array(y, chunks=(chunks,))
@@ -200,7 +208,7 @@ class TestMethod:
         # Beside the lock: what the exchange's markers say, which is put together.
         assert {p for p in again if ".manifest." not in p and not p.startswith(LOCK)} == set()
 
-    @pytest.mark.parametrize("part", few([0.7, 0.3]))
+    @pytest.mark.parametrize(("name", "part"), one_of_parts(0.3, 0.7))
     def test_a_killed_worker_costs_one_task(
         self, name, part, two_workers, tmp_path, reference, n_written
     ):
@@ -237,7 +245,7 @@ class TestMethod:
         # As much as was there is not written again, but for what holds it together.
         assert len(again) <= n_written(name) - 12 + 6, (before, again)
 
-    @pytest.mark.parametrize("part", few([0.5, 0.1, 0.9]))
+    @pytest.mark.parametrize(("name", "part"), one_of_parts(0.1, 0.5, 0.9))
     def test_a_store_removed_in_a_fit_stays_away(self, name, part, tmp_path, n_written):
         store = tmp_path / "stores" / "m"
         removes = RemovesAt(store, tmp_path / "log", max(int(part * n_written(name)), 1))

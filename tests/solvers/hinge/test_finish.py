@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 from support import PAPERS
 
 from daskls import VoronoiSVC
-from daskls.errors import NonConvergenceWarning
+from daskls.errors import AdviceWarning, NonConvergenceWarning
 from daskls.kernels.decision import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.folds import assign_folds
@@ -119,6 +119,18 @@ def test_an_estimator_warns_beyond_float32():
     (n_at_limit,) = model.fit_report_.n_at_limit
     # Those that are kept among them, as the search met the clipped gap's limit or not.
     assert n_at_limit > 3
+
+
+def test_one_cell_of_many_is_enough_to_warn():
+    X, y = noisy(2)
+    # All others hold rows of one class.
+    pure = X + 10 * np.arange(1, 8)[:, None, None]
+    rows, labels = np.concatenate([X, *pure]), np.r_[y, np.zeros(7 * len(y), int)]
+    model = VoronoiSVC(len(X), cv=2, tol=1e-12, random_state=0, **HARD, **PAPERS)
+    with pytest.warns(AdviceWarning) as warned:
+        model.fit(rows, labels)
+    assert NonConvergenceWarning in {own.category for own in warned}
+    assert model.fit_report_.n_at_limit.sum() < len(model.fit_report_)
 
 
 def fit(X, codes, **spec):
