@@ -87,7 +87,11 @@ def tile_leaves(bundles: list[tuple[int, int]], n_leaves: int) -> list[tuple[int
 
 
 def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return bundles of which no two share a leaf: each that begins after the last one taken."""
+    """Return bundles of which no two share a leaf: each that begins after the last one taken.
+
+    >>> disjoint_bundles([(0, 2), (2, 3), (3, 4)])
+    [(0, 2), (3, 4)]
+    """
     taken: list[tuple[int, int]] = []
     for first, last in sorted(bundles):
         if not taken or first > taken[-1][1]:

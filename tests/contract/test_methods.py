@@ -47,11 +47,12 @@ SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
 
 
 def one_of_parts(*parts):
-    """Yield (name, part of a fit): at every change one part of each method, by turns."""
-    for i, name in enumerate(ENTRIES):
-        for part in parts:
-            marks = () if part == parts[i % len(parts)] else pytest.mark.slow
-            yield pytest.param(name, part, marks=marks)
+    """Return (name, part of a fit): at every change one part of each method, by turns."""
+    return [
+        pytest.param(name, part, marks=() if part == parts[i % len(parts)] else pytest.mark.slow)
+        for i, name in enumerate(ENTRIES)
+        for part in parts
+    ]
 
 
 def rows_of(X=X, y=Y, chunks=BLOCKS):
