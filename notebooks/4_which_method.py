@@ -44,7 +44,7 @@ models = {
     "cells": VoronoiSVC(random_state=0),
     "cells, the paper's": VoronoiSVC(loss="hinge", feature_scale=None, random_state=0),
     "neighborhoods": FalkSVC(n_neighbors=500, assign="center", random_state=0),
-    "landmarks": LandmarkSVC(n_cells=100, n_landmarks=10, random_state=0),
+    "landmarks": LandmarkSVC(n_cells=1000, n_landmarks=10, random_state=0),
 }
 
 # %% [markdown]
@@ -89,7 +89,8 @@ plt.show()
 
 # %% [markdown]
 # The defaults of cells first look for a scale of the features and compare two kernels. That takes
-# its seconds, and pays where there are more than two features.
+# its seconds, and pays where there are more than two features. Landmarks predict fastest and err
+# most. And of two features 5,000 rows tell nearly all: look at a plain SVM of few rows first.
 #
 # ## What they look like
 #

@@ -70,7 +70,8 @@ table.style.format("{:.1%}")
 # %% [markdown]
 # ## Probabilities
 #
-# Of parts that get 20 %, should 20 % be faulty? They were scored by models that had not seen them.
+# Of the parts that get 20 %, 20 % should be faulty. The maps from scores to probabilities are made
+# on rows that were held out; here they are looked at on test rows.
 
 # %%
 proba = plain.predict_proba(X_test)[:, list(plain.classes_).index("faulty")]

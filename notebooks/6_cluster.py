@@ -27,11 +27,11 @@ import numpy as np
 from distributed import Client, LocalCluster, get_task_stream
 
 from daskls import VoronoiSVC, load
-from daskls.datasets import make_two_spirals, write
+from daskls.datasets import make_noisy28, write
 
 N_ROWS = min(1_000_000, int(os.environ.get("DASKLS_ROWS", 1_000_000)))
-train = write("two_spirals", "train.zarr", N_ROWS)
-X_test, y_test = make_two_spirals(20_000, random_state=1)
+train = write("noisy28", "train.zarr", N_ROWS)
+X_test, y_test = make_noisy28(20_000, random_state=1)
 
 # %% [markdown]
 # ## Start it
@@ -57,20 +57,25 @@ print(f"{len(client.scheduler_info()['workers'])} workers; dashboard: the page /
 # the fit tries it first.
 
 # %%
-params = {"loss": "hinge", "feature_scale": None, "cell_size": 1000, "random_state": 0}
 with get_task_stream(client) as stream:
-    model = VoronoiSVC(**params, store="model.zarr").fit(train.path)
+    model = VoronoiSVC(store="model.zarr", random_state=0).fit(train.path)
 print(f"{model.n_cells_} cells, {model.score(X_test, y_test):.2%} right")
 
 # %% [markdown]
 # ## Who did what
 #
-# Rows are sampled and space is cut; every block of rows is dealt to cells; then cells are trained,
-# in bundles, by whoever is free.
+# Rows are sampled; on some regions of space a scale of the features is learned and compared with
+# others; every block of rows is dealt to cells; then cells are trained, in bundles, by whoever is
+# free.
 
 # %%
 stages = {
-    "sample_block": ("sample", "#d8d8d8"),
+    "sample_block": ("sample", "#cc79a7"),
+    "collect_block": ("scale", "#009e73"),
+    "gather_region": ("scale", "#009e73"),
+    "region_errors": ("scale", "#009e73"),
+    "region_gradients": ("scale", "#009e73"),
+    "evaluate_region": ("scale", "#009e73"),
     "assign_block": ("regroup", "#e69f00"),
     "fit_bundle": ("train", "#0072b2"),
 }
@@ -80,19 +85,19 @@ for task in stream.data:
     worker = sorted(client.scheduler_info()["workers"]).index(task["worker"])
     for step in task["startstops"]:
         if step["action"] == "compute":
-            spans[name if name in stages else "other"].append((worker, step["start"], step["stop"]))
+            stage = stages.get(name, ("other", "#999999"))
+            spans[stage].append((worker, step["start"], step["stop"]))
 start = min(begin for tasks in spans.values() for _, begin, _ in tasks)
 
 figure, ax = plt.subplots(figsize=(11, 3), layout="constrained")
-for name, tasks in spans.items():
-    label, color = stages.get(name, ("other", "#56b4e9"))
+for (label, color), tasks in spans.items():
     workers, begins, ends = map(np.array, zip(*tasks, strict=True))
     ax.barh(
         workers, ends - begins, left=begins - start, color=color, edgecolor="white",
         linewidth=0.5, label=f"{label}: {len(tasks)} tasks",
     )  # fmt: skip
 ax.set(xlabel="seconds", yticks=range(4), yticklabels=[f"worker {i}" for i in range(4)])
-ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=4, frameon=False)
+ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=5, frameon=False)
 plt.show()
 
 # %%
@@ -105,6 +110,6 @@ cluster.close()
 # On threads of this process, from the same rows and the same seed:
 
 # %%
-alone = VoronoiSVC(**params).fit(train.path)
+alone = VoronoiSVC(random_state=0).fit(train.path)
 scores = load("model.zarr").decision_function(X_test)
 print("the same, bit for bit:", np.array_equal(alone.decision_function(X_test), scores))
