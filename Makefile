@@ -17,7 +17,7 @@ help:
 	@echo "make test      run the tests, but for those that take long"
 	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
 	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
-	@echo "make notebooks run the notebooks on 20,000 rows; red text is an error"
+	@echo "make notebooks run the notebooks on 10,000 rows; red text is an error"
 	@echo "make docs      build the site in build/html: warnings are errors, links are followed"
 	@echo "make release-check  build wheel and sdist, install each in a clean environment, oldest dependencies too, and use it"
 	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
@@ -62,7 +62,7 @@ examples: $(READY)
 	for script in examples/*.py; do echo $$script; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
 
 # On all rows: `make notebooks DASKLS_ROWS=10000000`.
-notebooks: export DASKLS_ROWS ?= 20000
+notebooks: export DASKLS_ROWS ?= 10000
 notebooks: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python notebooks/execute.py
 

@@ -2,7 +2,7 @@
 
 python notebooks/execute.py [--html FOLDER] [NOTEBOOK ...]
 
-`DASKLS_ROWS=20000` makes all of them small. Needs `pip install daskls[notebooks]`.
+`DASKLS_ROWS=10000` makes all of them small. Needs `pip install daskls[notebooks]`.
 """
 
 import argparse
