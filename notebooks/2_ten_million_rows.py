@@ -54,7 +54,7 @@ cluster = LocalCluster(
     threads_per_worker=1,
     memory_limit="2GiB",
     dashboard_address=":0",
-    silence_logs="ERROR",
+    silence_logs="CRITICAL",
 )
 client = Client(cluster)
 

@@ -45,7 +45,7 @@ cluster = LocalCluster(
     threads_per_worker=1,
     memory_limit="1GiB",
     dashboard_address=":0",
-    silence_logs="ERROR",
+    silence_logs="CRITICAL",
 )
 client = Client(cluster.scheduler_address)
 print(f"{len(client.scheduler_info()['workers'])} workers; dashboard: the page /daskls beside it")
