@@ -133,7 +133,10 @@ def report(journal: Journal) -> str:
     lines.append(
         {
             "set": "mean rank",
-            **{f"c{i}": f"{a:.2f} ({b:.2f})" for i, (a, b) in enumerate(zip(ours, papers, strict=True))},
+            **{
+                f"c{i}": f"{a:.2f} ({b:.2f})"
+                for i, (a, b) in enumerate(zip(ours, papers, strict=True))
+            },
         }
     )
     headers = [f"{method}, {kernel} = c{i}" for i, (method, kernel) in enumerate(COLUMNS)]

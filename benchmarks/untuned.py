@@ -136,6 +136,7 @@ def wide(journal: Journal, field: str, digits: int) -> str:
     for name in SETS:
         line: Record = {"set": name}
         for estimator in ESTIMATORS:
+            line[estimator] = "not measured"
             if journal.ordered("seed", set=name, estimator=estimator):
                 own = summed_up(journal, name, estimator)
                 key = f"all_{field}"
@@ -149,10 +150,11 @@ def report(journal: Journal) -> str:
         "# Classifiers as they are\n\n"
         f"`benchmarks/untuned.py`; {journal.machine}, {versions(journal.records)}. "
         "Every estimator with its defaults, features in [0, 1], one process of one thread, after a "
-        "fit of 400 rows that loads and compiles; beside other work. Mean and deviation of five "
-        "seeds of those that a seed moves, of mnist one. Official test rows; of covtype-100k, class 2 against "
-        "the rest, 116,583 drawn ones; of splice and spambase a fifth of the rows. Memory is what "
-        f"the process grew by. What takes more than {LIMIT_S} CPU seconds is ended.\n"
+        "fit of 400 rows that loads and compiles; beside other work. Mean and deviation of up to "
+        f"{1 + max(r['seed'] for r in journal.records)} seeds of those that a seed moves. Official "
+        "test rows; of covtype-100k, class 2 against the rest, 116,583 drawn ones; of splice and "
+        "spambase a fifth of the rows. Memory is what the process grew by. What takes more than "
+        f"{LIMIT_S} CPU seconds is ended.\n"
     )
     for title, field, digits in (
         ("Error, %", "error", 2),
