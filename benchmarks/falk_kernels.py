@@ -130,15 +130,9 @@ def report(journal: Journal) -> str:
         for name, own in found.items()
     ]
     ours, papers = ranks(list(found.values())), ranks([PAPER[name] for name in found])
-    lines.append(
-        {
-            "set": "mean rank",
-            **{
-                f"c{i}": f"{a:.2f} ({b:.2f})"
-                for i, (a, b) in enumerate(zip(ours, papers, strict=True))
-            },
-        }
-    )
+    both = zip(ours, papers, strict=True)
+    mean = {f"c{i}": f"{a:.2f} ({b:.2f})" for i, (a, b) in enumerate(both)}
+    lines.append({"set": "mean rank", **mean})
     headers = [f"{method}, {kernel} = c{i}" for i, (method, kernel) in enumerate(COLUMNS)]
     return (
         "# Table 2 of FaLK-SVM's paper\n\n"

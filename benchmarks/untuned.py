@@ -181,10 +181,11 @@ def draw(journal: Journal) -> Figure:
                     marker,
                     color=f"C{number}",
                     label=estimator,
+                    clip_on=False,
                 )
         axes.set(title=name, xscale="log")
         axes.set_ylim(bottom=0)
-        plain_log(axes.xaxis)
+        plain_log(axes.xaxis, (1, 3))
     for axes in grid[:, 0]:
         axes.set_ylabel("error %")
     for axes in grid[1]:
