@@ -12,10 +12,11 @@ import numpy as np
 
 from daskls.records import Float64, KernelName, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.regions import RegionJob
 from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps, sum_in_order
-from daskls.scaling.trial import LOOK_ROWS, Trial, cells_of, draw_cells
+from daskls.scaling.trial import Trial, cells_of, draw_cells
 
 __all__ = ["Chosen", "TrialGrid", "choose", "choose_coarsely", "region_errors"]
 
@@ -26,8 +27,9 @@ COARSE = ((2, 4, 6, 8, 10), (2, 4, 6))
 # The exponential kernel's matrix is far from singular: below 3e-3 a ridge gains nothing (ijcnn1,
 # Covertype, letter, satimage, pendigits, spambase), and cells of 2000 rows would need float64.
 LEAST_EXPONENTIAL, COARSE_EXPONENTIAL = 3, (0, 2, 4)
-# Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points.
-N_ERROR_CELLS, N_COARSE_CELLS = 8, 3
+# Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points; of larger
+# cells as many as have the rows of eight of 2000, as a solve takes time by the cube of its rows.
+N_ERROR_CELLS, N_COARSE_CELLS, ERROR_ROWS = 8, 3, 16_000
 ERROR_DRAW = 200
 
 
@@ -151,7 +153,7 @@ def choose(
 ) -> Chosen:
     """Return the best trial that is found from a start, by neighbors two places away, then one."""
     grid = grid.of_kernel(start.kernel)
-    errors = Errors(steps, factors, N_ERROR_CELLS, cell_size)
+    errors = Errors(steps, factors, min(N_ERROR_CELLS, ERROR_ROWS // cell_size), cell_size)
     errors.look([start])
     place, reach = start, 2
     while reach:

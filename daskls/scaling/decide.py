@@ -9,9 +9,9 @@ import numpy as np
 from daskls.records import Float64, KernelName
 from daskls.scaling.choose import Chosen, TrialGrid, choose, choose_coarsely
 from daskls.scaling.held_out import HeldOutErrors, compare, evaluate_scales
+from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.rounds import learn_factors
 from daskls.scaling.steps import Steps
-from daskls.scaling.trial import LOOK_ROWS
 
 __all__ = ["Candidate", "Decision", "choose_for", "decide_scale", "settle"]
 

@@ -25,18 +25,19 @@ from daskls.scaling.decide import (
     decide_scale,
     settle,
 )
-from daskls.scaling.plan import check_regions
+from daskls.scaling.plan import LOOK_ROWS, check_regions
 from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_groups, plan_regions
 from daskls.scaling.spread import spreads, widest_and_narrowest
 from daskls.scaling.steps import Steps
-from daskls.scaling.trial import LOOK_ROWS
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
 __all__ = ["MAX_CELL_ROWS", "resolve"]
 
-# Cells that are looked at have no more rows than this: larger ones cost a lot and tell little more.
-MAX_CELL_ROWS = 2000
+# Width and ridge are settled on cells of the final size, up to so many rows: in units of a cell's
+# median distance the best width shrinks as cells grow. On Covertype cells of 4000 rows err on
+# 1.75 % with what cells of 4000 chose, on 1.83 % with what cells of 2000 did.
+MAX_CELL_ROWS = 4000
 # Steps of a decision, about: how many there are is found on the way.
 N_STEPS = 40
 

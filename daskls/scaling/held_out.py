@@ -12,10 +12,11 @@ import numpy as np
 from daskls.partition.tree import route_rows
 from daskls.records import Codes, Float32, Float64, Int64
 from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.regions import RegionJob, RegionRows, read_region
 from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps
-from daskls.scaling.trial import LOOK_ROWS, Trial, cut_rows, in_scale, own_center
+from daskls.scaling.trial import Trial, cut_rows, in_scale, own_center
 
 __all__ = ["HeldOutErrors", "compare", "evaluate_region", "evaluate_scales"]
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from daskls.records import Float64
 from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.regions import RegionJob
 from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps, sum_in_order
-from daskls.scaling.trial import LOOK_ROWS, Trial, cells_of, draw_cells
+from daskls.scaling.trial import Trial, cells_of, draw_cells
 
 __all__ = ["learn_factors", "next_factors", "region_gradients"]
 

@@ -11,11 +11,8 @@ from daskls.records import Float32, Float64, Int64, KernelName, SolverSpec
 from daskls.scaling.regions import RegionJob, RegionRows, read_region
 from daskls.seeds import REGION_CELLS
 
-__all__ = ["LOOK_ROWS", "Trial", "cells_of", "cut_rows", "draw_cells", "in_scale", "own_center"]
+__all__ = ["Trial", "cells_of", "cut_rows", "draw_cells", "in_scale", "own_center"]
 
-# Rows of the cells that are looked at: a solve of 2000 costs eight times as much, and what is found
-# on Covertype is the same within 0.1 points.
-LOOK_ROWS = 1000
 # Cells of fewer rows say nothing about the others.
 LEAST_ROWS = 20
 # Kernels of inner products, which have no width.

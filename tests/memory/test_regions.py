@@ -41,7 +41,7 @@ def job(request, tmp_path):
 
 
 @pytest.mark.parametrize("ridge", few([1e-4, 1e-1]))
-@pytest.mark.parametrize("cell_rows", few([1000, 2000]))
+@pytest.mark.parametrize("cell_rows", few([1000, 2000, 4000]))
 def test_errors(job, cell_rows, ridge):
     job, d, k = job
     trials = [Trial("rbf", width, ridge) for width in (0.5, 1.0)]
