@@ -184,7 +184,8 @@ def draw(journal: Journal) -> Figure:
                     clip_on=False,
                 )
         axes.set(title=name, xscale="log")
-        axes.set_ylim(bottom=0)
+        # The largest error is drawn whole.
+        axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
         plain_log(axes.xaxis, (1, 3))
     for axes in grid[:, 0]:
         axes.set_ylabel("error %")
