@@ -38,8 +38,8 @@ $(READY): pyproject.toml
 demo: $(READY)
 	$(BIN)/daskls demo
 
-# In two processes; numba's cache, once filled, serves both.
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup
+# In three processes, as tests of clusters wait; numba's cache, once filled, serves all.
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test: $(READY)
 	$(PYTEST) -m "not slow"

@@ -11,7 +11,7 @@ from falks import nearest_rows, small_falk
 from sklearn.base import clone
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
-from support import checkers
+from support import checkers, few
 
 from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, ParameterError, StoreError
 from daskls.solvers.folds import assign_folds
@@ -88,7 +88,7 @@ def slow_probability(X, y, row, near):
 
 
 @pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])
-@pytest.mark.parametrize("labels", ["lazy", "in memory"])
+@pytest.mark.parametrize("labels", few(["lazy", "in memory"]))
 def test_lazy_in_lazy_out(noise, labels, flipped):
     X, y, _ = flipped
     expected = noise.fit(X, y).keep_

@@ -21,7 +21,7 @@ from small import (
     task_memory,
     tiny_tiles,
 )
-from support import Calls, checkers, path_of
+from support import Calls, checkers, few, path_of
 
 import daskls
 from daskls import (
@@ -75,7 +75,7 @@ def check_answers(model, svc, center):
 # The papers' steps
 
 
-@pytest.mark.parametrize("n_subsamples", [1, 4])
+@pytest.mark.parametrize("n_subsamples", few([4, 1]))
 @pytest.mark.parametrize("with_copies", [False, True])
 def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, kept_parts):
     X, y = checkers(N, seed=3)

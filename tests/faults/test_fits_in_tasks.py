@@ -58,6 +58,7 @@ def wait_for(client, futures):
     assert not done.not_done
 
 
+@pytest.mark.slow
 def test_predict_and_score_of_lazy_rows_end_in_a_task(client, tmp_path):
     import zarr
 

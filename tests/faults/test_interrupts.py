@@ -117,6 +117,7 @@ def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, t
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_after_the_last_label_keeps_them_all(folder, tmp_path):
     out = tmp_path / "out"
     process = start("predict", folder / "model", folder / "data", out, "--workers", 2)

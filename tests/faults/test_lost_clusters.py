@@ -114,7 +114,7 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("event", few(EVENTS, 2))
+@pytest.mark.parametrize("event", few(EVENTS))
 def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, client, tmp_path):
     happening = when_blocks_run(tmp_path, lambda: EVENTS[event](client))
     store = tmp_path / "m"

@@ -98,6 +98,7 @@ def test_fits_of_many_methods_leave_workers_at_work():
     assert_same_model(small_svc().fit(X, Y), model)
 
 
+@pytest.mark.slow
 def test_rows_kept_for_the_next_task_are_given_back():
     rows, labels = checkers(60_000, d=60, seed=1)
     with start_cluster(1, 1, "2GiB") as cluster, Client(cluster, set_as_default=False) as client:

@@ -301,7 +301,9 @@ def test_the_page_lies_behind_the_dashboards_prefix(tmp_path, capfd):
 @pytest.mark.parametrize(
     ("options", "without", "why"),
     [
-        (["--no-dashboard"], None, "the scheduler has no dashboard"),
+        pytest.param(
+            *(["--no-dashboard"], None, "the scheduler has no dashboard"), marks=pytest.mark.slow
+        ),
         pytest.param([], "bokeh", "the scheduler lacks bokeh", marks=pytest.mark.slow),
         # Without any daskls a scheduler cannot read the tasks of a fit; an older one can.
         pytest.param(

@@ -65,12 +65,13 @@ def paths(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def compiled():
+def compiled(request):
     """Compile here, once, into numba's cache: LLVM in a worker this small would leave no room."""
-    models = [small_svc(), KernelKNNClassifier(1), *CUTS, *SAMPLES]
+    late = any(item.get_closest_marker("slow") for item in request.session.items)
+    others = [KernelKNNClassifier(1), *CUTS, *SAMPLES] if late else []
     rows = np.random.default_rng(0).random((2000, N_FEATURES))
     with dask.config.set(scheduler="threads"):
-        for model in models:
+        for model in [small_svc(), *others]:
             clone(model).fit(*checkers(2000)).predict(np.zeros((10, 2)))
             # Of so many features other functions predict.
             clone(model).fit(rows, rows[:, 0] > 0.5).predict(rows[:10])
@@ -142,6 +143,7 @@ def test_no_process_holds_a_quarter_of_X_in_a_lazy_predict(fitted, paths, client
 
 
 @needs_proc
+@pytest.mark.slow
 def test_no_process_holds_a_quarter_of_X_in_predict_to_zarr(fitted, paths, client, tmp_path):
     X, y, nbytes = paths
     with Watch(client, nbytes):

@@ -609,6 +609,7 @@ def test_a_dask_frame_is_answered_lazily_by_a_model_of_an_array():
         assert labels.compute().tolist() == model.predict(wanted).tolist()
 
 
+@pytest.mark.slow
 def test_a_killed_fit_of_a_table_goes_on(tmp_path):
     path = write(make_frame(30_000), tmp_path / "train.csv")
     options = ("--label", "kind", "--missing", "median", "--cell-size", "1000", "--search")
