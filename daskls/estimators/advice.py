@@ -1,9 +1,10 @@
-"""Advice that the cells of a finished fit give: edges of a grid, cells of one class, dimensions.
+"""Advice that a finished fit gives: edges of a grid, cells of one class, dimensions.
 
 Each piece says what was found, how much of it, and what to do.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from daskls.records import Float64, Ints
 from daskls.solvers.grid import grid_ends
 from daskls.store.reader import ModelReader, Report, spec_from_json
 
-__all__ = ["EDGE_SHARE", "LEAST_CELLS", "Advice", "advise_on_cells"]
+__all__ = ["EDGE_SHARE", "LEAST_CELLS", "Advice", "advise_on_cells", "advise_on_selected"]
 
 Advice = tuple[type[AdviceWarning], str]
 
@@ -96,6 +97,35 @@ def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
             if np.isclose(value, end, rtol=1e-6):
                 who = "The one choice for all cells"
                 yield GridEdgeWarning, _edge(name, given, is_last=is_last, who=who)
+
+
+def advise_on_selected(
+    selected: Mapping[str, Any], given: Mapping[str, Sequence[float] | None], who: str
+) -> Iterator[Advice]:
+    """Yield a sentence for each end of given candidates that was selected.
+
+    Parameters
+    ----------
+    selected : mapping. As ``selected_``.
+    given : mapping of a name to its increasing candidates, None where none were given
+    who : str. Whom the choice is for.
+    """
+    for name, values in given.items():
+        if values is None or len(values) < LEAST_VALUES or selected[name] is None:
+            continue
+        for is_last, end in ((False, values[0]), (True, values[-1])):
+            if selected[name] == end and _falls_toward(selected, name, is_last=is_last):
+                yield GridEdgeWarning, _edge(name, values, is_last=is_last, who=who)
+
+
+def _falls_toward(selected: Mapping[str, Any], name: str, *, is_last: bool) -> bool:
+    """Return whether the least error at an end is below that beside it, where both are known."""
+    if "errors" not in selected:
+        return True
+    # (n_k, n_gammas, n_costs)
+    by_value = np.moveaxis(np.array(selected["errors"]), 2 if name == "C" else 1, 0)
+    least = by_value.reshape(len(by_value), -1).min(axis=1)
+    return bool(least[-1] < least[-2] if is_last else least[0] < least[1])
 
 
 def _edge(name: str, given: Sequence[float] | None, *, is_last: bool, who: str) -> str:

@@ -1,9 +1,9 @@
 """The base of classifiers on neighborhoods: parameters and their constraints."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,10 +17,14 @@ from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.records import SolverSpec
 from daskls.store.layout import Root
 
+if TYPE_CHECKING:
+    from daskls.estimators.advice import Advice
+
 __all__ = [
     "SELECTION_COSTS",
     "SVM_CONSTRAINTS",
     "NeighborhoodClassifier",
+    "advice_on_selection",
     "counts",
     "open_widths",
     "selecting_spec",
@@ -81,6 +85,10 @@ class NeighborhoodClassifier(ScalesFeatures, LocalClassifier):
         n_folds = self._solver().cv if self._method().selection else None
         return {**super()._sizes(), "n_folds": n_folds}
 
+    def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
+        """Return what the selection calls for."""
+        return advice_on_selection(self, "The one choice for all neighborhoods")
+
 
 def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
     """Return the solver's part of an estimator's parameters, with an offset in every SVM."""
@@ -120,3 +128,15 @@ def selection_of(estimator: Any) -> dict[str, Any] | None:
     root = Root.open(estimator._reader.path)
     selected: dict[str, Any] | None = root.attributes.get("selected")
     return selected
+
+
+def advice_on_selection(estimator: Any, who: str) -> "Iterable[Advice]":
+    """Return what the selection of C and gamma calls for; nothing where nothing was selected."""
+    # Here, as a process that only predicts does not need it.
+    from daskls.estimators.advice import advise_on_selected
+
+    selected = selection_of(estimator)
+    if selected is None:
+        return ()
+    given = {name: candidates(name, getattr(estimator, name)) for name in ("C", "gamma")}
+    return advise_on_selected(selected, given, who)

@@ -2,9 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,6 +16,7 @@ from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     COMMON_CONSTRAINTS,
     SVM_CONSTRAINTS,
+    advice_on_selection,
     open_widths,
     selecting_spec,
     selection_of,
@@ -24,6 +25,9 @@ from daskls.estimators.neighborhoods import (
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.records import SolverSpec
+
+if TYPE_CHECKING:
+    from daskls.estimators.advice import Advice
 
 __all__ = ["LocalSamplingSVC", "NeighborSamplingSVC"]
 
@@ -66,6 +70,10 @@ class SampledClassifier(LocalClassifier):
                 NonConvergenceWarning,
                 stacklevel=3,
             )
+
+    def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
+        """Return what the selection calls for."""
+        return advice_on_selection(self, "The one choice for all samples")
 
     def _solver(self) -> SolverSpec:
         return selecting_spec(self)

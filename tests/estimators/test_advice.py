@@ -7,9 +7,19 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from sklearn.base import clone
 from support import PAPERS, checkers, small_svc
 
-from daskls import AdviceWarning, GridEdgeWarning, NonConvergenceWarning, RandomChunkSVC, VoronoiSVC
+from daskls import (
+    KNNSVC,
+    AdviceWarning,
+    FalkSVC,
+    GridEdgeWarning,
+    LocalSamplingSVC,
+    NonConvergenceWarning,
+    RandomChunkSVC,
+    VoronoiSVC,
+)
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
 from daskls.partition.shrink import Shrinkage
 from daskls.plan import Resources
@@ -72,6 +82,35 @@ def test_many_cells_on_an_edge_say_which_way_to_widen(which):
     )
     assert remedy in message
     assert ("Give larger ones" if "larger" in which else "Give smaller and larger") in message
+
+
+SELECTED = {
+    "FalkSVC, grid": FalkSVC(40, selection="grid", random_state=0),
+    "FalkSVC, local": FalkSVC(40, selection="local", random_state=0),
+    "KNNSVC": KNNSVC(40, random_state=0),
+    "LocalSamplingSVC": LocalSamplingSVC(0.3, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_one_choice_at_an_end_of_what_was_given_says_so(name):
+    model = clone(SELECTED[name]).set_params(C=1.0, gamma=[0.1, 1.0, 10.0])
+    (message,) = told_by(model)
+    assert model.selected_["gamma"] == 10.0
+    assert message.startswith("The one choice for all ")
+    assert "took the largest gamma that was given, 10:" in message
+    assert "gamma=[0.1, 1, 10, 100, 1000]" in message
+    # Inside of the candidates, or where the user gave none, there is nothing to say.
+    assert told_by(model.set_params(gamma=[1e-2, 50.0, 1e7])) == []
+    assert told_by(model.set_params(C=None, gamma=None)) == []
+
+
+def test_a_tie_at_an_end_is_no_edge():
+    # Classes so far apart that every candidate is right.
+    rows = np.r_[X[:200] * 0.1, X[:200] * 0.1 + 5.0]
+    model = FalkSVC(40, C=[1.0, 10.0, 100.0], gamma=1.0, selection="grid", random_state=0)
+    assert told_by(model, rows, np.repeat([0, 1], 200)) == []
+    assert model.selected_["C"] == 1.0
 
 
 def test_the_warning_leads_to_the_line_of_fit():
