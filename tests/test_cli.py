@@ -223,6 +223,16 @@ def test_info_of_a_data_set(data):
     assert f"{N_ROWS:,}" in text
     assert "2 (float32)" in text
     assert "-1, 1" in text
+    (labels,) = [line for line in text.splitlines() if line.startswith("labels")]
+    assert labels.split() == ["labels", "int32"]
+
+
+def test_info_of_a_data_set_without_labels(folder):
+    with DatasetWriter(folder / "unlabeled.zarr", 2, "float32", with_y=False) as writer:
+        writer.append(np.zeros((4, 2), np.float32))
+    text = run("info", folder / "unlabeled.zarr").stdout
+    (labels,) = [line for line in text.splitlines() if line.startswith("labels")]
+    assert labels.split() == ["labels", "none"]
 
 
 def test_info_of_a_model(model):
