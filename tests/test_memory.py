@@ -74,16 +74,13 @@ def test_one_class_in_a_cell_of_a_binary_fit_is_within_the_projection():
     assert peak <= cell_nbytes(TaskSizes(300, 4, 2, 2000, spec), 400)
 
 
-@pytest.mark.parametrize("n_partitions", [1, 4])
-@pytest.mark.parametrize("d", [10, 100])
-def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_path, monkeypatch):
-    n_rows = 60_000
-    X = np.random.default_rng(0).random((n_rows, d), dtype="f4")
+def regrouping_peak(X, forest, folder, monkeypatch, scale=None):
+    """Return the peak bytes of assigning a block of rows, and the exchange that they went to."""
+    n_rows, d = X.shape
+    n_kept = d if scale is None else len(scale.columns)
     y = np.zeros((n_rows, 1), np.int32)
-    trees = [grow_tree(X[:200], 50, np.zeros(d), (seed,)) for seed in range(n_partitions)]
-    forest = Forest(tuple(trees))
     monkeypatch.setattr(regroup, "load_partition", lambda *_: forest)
-    exchange = Exchange(str(tmp_path), 1, forest.n_leaves, d, "<f4", n_partitions)
+    exchange = Exchange(str(folder), 1, forest.n_leaves, n_kept, "<f4", len(forest.trees))
     block_info = {0: {"chunk-location": (0, 0), "array-location": [(0, n_rows), (0, d)]}}
 
     def run():
@@ -92,10 +89,19 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
         regroup.assign_block(
             X, y, None, root="", fingerprint="", exchange=exchange,
             target=Target("classes", np.arange(2)), class_weight=np.ones(2),
-            scale=None, first_kept=np.array([0, n_rows]), block_info=block_info,
+            scale=scale, first_kept=np.array([0, n_rows]), block_info=block_info,
         )  # fmt: skip
 
-    peak = X.nbytes + y.nbytes + peak_of(run)
+    return X.nbytes + y.nbytes + peak_of(run), exchange
+
+
+@pytest.mark.parametrize("n_partitions", [1, 4])
+@pytest.mark.parametrize("d", [10, 100])
+def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_path, monkeypatch):
+    n_rows = 60_000
+    X = np.random.default_rng(0).random((n_rows, d), dtype="f4")
+    trees = [grow_tree(X[:200], 50, np.zeros(d), (seed,)) for seed in range(n_partitions)]
+    peak, exchange = regrouping_peak(X, Forest(tuple(trees)), tmp_path, monkeypatch)
     projected = assign_nbytes(TaskSizes(d, 4, 2, 2000, SolverSpec()), n_rows)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
     assert exchange.stack_manifest().sum() == n_partitions * n_rows
@@ -106,22 +112,9 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
 def test_regrouping_a_block_in_a_scale(dtype, n_kept, tmp_path, monkeypatch):
     n_rows, d = 60_000, 100
     X = np.random.default_rng(0).random((n_rows, d)).astype(dtype)
-    y = np.zeros((n_rows, 1), np.int32)
     forest = Forest((grow_tree(X[:200, :n_kept], 50, np.zeros(n_kept)),))
-    monkeypatch.setattr(regroup, "load_partition", lambda *_: forest)
-    exchange = Exchange(str(tmp_path), 1, forest.n_leaves, n_kept, "<f4", 1)
-    block_info = {0: {"chunk-location": (0, 0), "array-location": [(0, n_rows), (0, d)]}}
     scale = FeatureScale(np.zeros(d), (np.arange(d) < n_kept).astype(float))
-
-    def run():
-        exchange.create()
-        regroup.assign_block(
-            X, y, None, root="", fingerprint="", exchange=exchange,
-            target=Target("classes", np.arange(2)), class_weight=np.ones(2),
-            scale=scale, first_kept=np.array([0, n_rows]), block_info=block_info,
-        )  # fmt: skip
-
-    peak = X.nbytes + y.nbytes + peak_of(run)
+    peak, _ = regrouping_peak(X, forest, tmp_path, monkeypatch, scale)
     sizes = TaskSizes(n_kept, 4, 2, 2000, SolverSpec(), raw_nbytes=d * X.itemsize)
     assert peak - SLACK <= assign_nbytes(sizes, n_rows) <= LOOSEST * peak
     assert largest_block(sizes, assign_nbytes(sizes, n_rows)) == pytest.approx(n_rows, rel=0.01)

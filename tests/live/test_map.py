@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small import set_sizes
 
 from daskls.live.map import SIDE, draw_map, find_plane, rectangles, thin_tree
 from daskls.partition.chunks import Chunks
@@ -60,7 +61,7 @@ def test_a_thin_tree_is_the_top_of_the_whole(rows):
 
 
 def test_large_partitions_are_thinned(rows, monkeypatch):
-    monkeypatch.setattr("daskls.live.map.MAX_DRAWN", 30)
+    set_sizes(monkeypatch, {"daskls.live.map.MAX_DRAWN": 30})
     for X in (rows, np.random.default_rng(0).random((4000, 5))):
         space = forest(X, 20)
         drawn = draw_map(space, X, list("abcde"))
@@ -96,7 +97,7 @@ def test_the_plane_is_that_of_the_eigenvectors():
 
 
 def test_very_many_features_are_shown_in_two_of_them(monkeypatch):
-    monkeypatch.setattr("daskls.live.map.MAX_FEATURES", 3)
+    set_sizes(monkeypatch, {"daskls.live.map.MAX_FEATURES": 3})
     X = np.random.default_rng(0).normal(size=(200, 5)) * [1, 2, 9, 1, 5]
     plane, names, how = find_plane(X, list("abcde"))
     assert names == ("c", "e")
