@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from cells import fit_cell
 from peaks import SLACK, peak_of
+from support import few
 
 from daskls.kernels import gram
 from daskls.memory import TaskSizes, assign_nbytes, largest_block
@@ -42,7 +43,7 @@ UNEVEN = {5: [0.48, 0.48, 0.02, 0.01, 0.01], 10: [0.45, 0.45] + [0.0125] * 8}
 
 
 @pytest.mark.parametrize("n_classes", BALANCED)
-@pytest.mark.parametrize(("m", "d"), [(400, 2), (400, 300), (1200, 10)])
+@pytest.mark.parametrize(("m", "d"), few([(400, 2), (400, 300), (1200, 10)], 2))
 def test_cell(m, d, n_classes):
     check_projection(m, d, BALANCED[n_classes], **ONE)
 
@@ -57,7 +58,7 @@ def test_cell_with_the_own_grid(n_classes):
     check_projection(700, 3, BALANCED[n_classes])
 
 
-@pytest.mark.parametrize(("search", "n_classes"), [("refine", 26), ("full", 12)])
+@pytest.mark.parametrize(("search", "n_classes"), few([("refine", 26), ("full", 12)]))
 def test_cell_of_many_classes(search, n_classes):
     check_projection(900, 5, [1 / n_classes] * n_classes, search=search)
 
@@ -107,7 +108,7 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
     assert exchange.stack_manifest().sum() == n_partitions * n_rows
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("dtype", few(["f4", "f8"]))
 @pytest.mark.parametrize("n_kept", [100, 30])
 def test_regrouping_a_block_in_a_scale(dtype, n_kept, tmp_path, monkeypatch):
     n_rows, d = 60_000, 100

@@ -20,7 +20,7 @@ PAGES = [
     .startswith(MADE)
 ]
 LATE = [pytest.mark.slow]
-EARLY = ("README", "errors")
+EARLY = ("README",)
 CODED = [
     # Commands start clusters of their own; of pages without the first one and the short ones are
     # run at every change.

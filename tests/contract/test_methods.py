@@ -46,17 +46,17 @@ LOCK = (".owner", ".probe")
 SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
 
 
-# One method a family: how a task that is lost is found and done again is the families' own.
-ONE_A_FAMILY = {"VoronoiSVC", "FalkSVC", "LandmarkSVC", "LocalSamplingSVC"}
+# Of a fit's stages, and of rounds between which it looks at what it has.
+EARLY = {"VoronoiSVC", "FalkSVC"}
 
 
 def one_of_parts(*parts):
-    """Return (name, part of a fit): at every change one part of a method a family, by turns."""
+    """Return (name, part of a fit): at every change one part of two methods, by turns."""
     return [
         pytest.param(name, part, marks=() if is_early else pytest.mark.slow)
         for i, name in enumerate(ENTRIES)
         for part in parts
-        for is_early in [name in ONE_A_FAMILY and part == parts[i % len(parts)]]
+        for is_early in [name in EARLY and part == parts[i % len(parts)]]
     ]
 
 

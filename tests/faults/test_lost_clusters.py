@@ -154,6 +154,7 @@ def pids(client):
     return list(client.run(os.getpid).values())
 
 
+@pytest.mark.slow
 def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
     stopped = pids(lasting_client)
 
@@ -256,6 +257,7 @@ class HideDaskls(WorkerPlugin):
         sys.modules["daskls"] = None
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_import_daskls(client):
     client.register_plugin(HideDaskls())
     X, y = checkers(300)

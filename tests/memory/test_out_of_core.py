@@ -65,13 +65,12 @@ def paths(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def compiled(request):
+def compiled():
     """Compile here, once, into numba's cache: LLVM in a worker this small would leave no room."""
-    late = any(item.get_closest_marker("slow") for item in request.session.items)
-    others = [KernelKNNClassifier(1), *CUTS, *SAMPLES] if late else []
+    models = [small_svc(), KernelKNNClassifier(1), *CUTS, *SAMPLES]
     rows = np.random.default_rng(0).random((2000, N_FEATURES))
     with dask.config.set(scheduler="threads"):
-        for model in [small_svc(), *others]:
+        for model in models:
             clone(model).fit(*checkers(2000)).predict(np.zeros((10, 2)))
             # Of so many features other functions predict.
             clone(model).fit(rows, rows[:, 0] > 0.5).predict(rows[:10])
@@ -129,12 +128,14 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 @needs_proc
+@pytest.mark.slow
 def test_no_process_holds_a_quarter_of_X_in_fit(fitted):
     assert fitted.fit_report_.n_rows.sum() == N_CHUNKS * CHUNK_ROWS
     assert fitted.n_cells_ > 500
 
 
 @needs_proc
+@pytest.mark.slow
 def test_no_process_holds_a_quarter_of_X_in_a_lazy_predict(fitted, paths, client):
     X, y, nbytes = paths
     with Watch(client, nbytes):

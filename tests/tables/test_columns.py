@@ -710,6 +710,7 @@ def test_arrays_need_none_of_the_packages_of_tables(tmp_path):
     assert "pip install daskls[tables]" in error
 
 
+@pytest.mark.slow
 def test_a_cluster_of_processes_takes_tables(tmp_path, trained):
     train, test = write(TRAIN, tmp_path / "train.csv"), write(TEST, tmp_path / "test.csv")
     cluster = ("--workers", "1", "--memory-limit", "1GiB", "--quiet")
