@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 from small import ENTRIES, small
+from support import few
 from support import run_cli as run
 
 import daskls
@@ -41,7 +42,7 @@ def _close():
     plt.close("all")
 
 
-@pytest.fixture(scope="module", params=sorted(ENTRIES))
+@pytest.fixture(scope="module", params=few(sorted(ENTRIES), 4))
 def fitted(request):
     """A model of every method."""
     return small(request.param).fit(*rows(300, 0))
