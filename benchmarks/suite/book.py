@@ -155,8 +155,16 @@ PAPERS = (
             Item("Figure 4", "Landmarks drawn and by PCA.", "landmarks_count", figure=True),
             Item(
                 "Figure 3",
-                "The best mean accuracy of each number of landmarks over 1 to 40 clusters, on the "
-                "two toys of figures 1 and 2, is not measured.",
+                "Accuracy on liver, heart and ionosphere by landmarks and by clusters (the best of "
+                "all numbers of landmarks), beside SVMs; sonar is not among the sets at hand. As "
+                "in the paper: of liver 2 clusters come near the RBF SVM, 3 to 6 reach it, more "
+                "overfit; of heart further clusters cost; of ionosphere linear functions "
+                "stay below the RBF SVM and the RBF projection reaches it with one cluster; as "
+                "many linear landmarks as features are about enough. Twice 5 folds, 8 numbers of "
+                "clusters and 4 to 7 of landmarks, where the paper has ten times 5 folds and all "
+                "numbers.",
+                "landmarks_small",
+                figure=True,
             ),
         ),
     ),
