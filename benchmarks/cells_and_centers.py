@@ -1,46 +1,59 @@
 """VoronoiSVC and FalkSVC with local selection on all of covtype, in one process and one thread.
 
-Features are scaled by the minimum and maximum of the training rows.
+Features are scaled by the minimum and maximum of the training rows; four seeds.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.suite import Experiment, Record, Run, fit_predict, grid, page
+from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, grid, page
 from benchmarks.suite.data import on_disk
 from benchmarks.suite.measure import nbytes_of
 from benchmarks.suite.papers import PaperSVC
 from daskls import FalkSVC
 
 METHODS: dict[str, Any] = {
-    "VoronoiSVC(cell_size=2000)": lambda: PaperSVC(cell_size=2000, random_state=0),
-    'FalkSVC(n_neighbors=1000, selection="local")': lambda: FalkSVC(
-        n_neighbors=1000, selection="local", random_state=0
+    "VoronoiSVC(cell_size=2000)": partial(PaperSVC, cell_size=2000),
+    'FalkSVC(n_neighbors=1000, selection="local")': partial(
+        FalkSVC, n_neighbors=1000, selection="local"
     ),
 }
 COLUMNS = """
-method = method | error % = 100 * error:.2f | fit CPU s = fit_cpu_s:.0f
-predict CPU s = predict_cpu_s:.1f | microseconds a row = 1e6 * predict_cpu_s / n_test:.0f
-model MB = model_nbytes / 1e6:.0f
+method = method | seeds = len(error) | error % = mean_of([100 * e for e in error], 2)
+fit CPU s = mean_of(fit_cpu_s, 0) | predict CPU s = mean_of(predict_cpu_s, 1)
+microseconds a row = mean_of(predict_us, 0)
+model MB = mean_of([n / 1e6 for n in model_nbytes], 0)
 """
 TEXT = (
-    "{machine}; one process, one thread. Features by the minimum and maximum of the training rows."
+    "{machine}; one process, one thread, beside other work. Features by the minimum and maximum "
+    "of the training rows. Means and deviations of the seeds."
 )
 
 
-def measure(run: Run, method: str) -> Record:
+def measure(run: Run, method: str, seed: int) -> Record:
     train, test, y_test = on_disk(run.folder, "covtype")
-    model = METHODS[method]()
-    store = run.folder / f"{type(model).__name__}.model"
+    model = METHODS[method](random_state=seed)
+    store = run.folder / f"{type(model).__name__}-{seed}.model"
     predicted, cost = fit_predict(model.set_params(store=store), train, test / "X")
     error = float(np.mean(predicted != y_test))
     return {"error": error, "n_test": len(y_test), "model_nbytes": nbytes_of(store), **cost}
 
 
+def rows(journal: Journal) -> Iterator[Record]:
+    """Yield a record a method, with lists of what the seeds have."""
+    for method in METHODS:
+        own = journal.latest("seed", method=method)
+        us = [1e6 * r["predict_cpu_s"] / r["n_test"] for r in own]
+        fields = {name: [r[name] for r in own] for name in own[0]}
+        yield {**fields, "predict_us": us, "method": method}
+
+
 EXPERIMENT = Experiment(
-    grid(method=METHODS),
+    grid(seed=range(4), method=METHODS),
     measure,
-    page("Cells and centers on all of covtype", TEXT, COLUMNS, "method"),
-    warm=lambda: [make() for make in METHODS.values()],
+    page("Cells and centers on all of covtype", TEXT, COLUMNS, rows),
+    warm=lambda: [make(random_state=0) for make in METHODS.values()],
 )
