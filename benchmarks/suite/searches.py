@@ -19,16 +19,22 @@ from daskls import NeighborSamplingSVC
 from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii, rounds
 from daskls.methods.sampling.search import SampleSearch, stalls
+from daskls.methods.sampling.train import KEPT
 from daskls.methods.scores import labels_of, model_scores
 from daskls.store.models import BundleModels
+from daskls.store.parts import read_part
 
 # Queries that are answered together.
 SLAB_ROWS = 512
 
 
-def trace(model: Any, data: Data, n_steps: int) -> Record:
-    """Train every step, also those beyond the stop; return rows, errors and seconds of each."""
-    with tempfile.TemporaryDirectory() as folder, every_step(n_steps) as ends:
+def trace(model: Any, data: Data, n_steps: int, reference: np.ndarray | None = None) -> Record:
+    """Train every step, also those beyond the stop; return rows, errors and seconds of each.
+
+    With the numbers of reference rows, count which of these each step's support rows are, too.
+    """
+    kept: list[np.ndarray] | None = None if reference is None else []
+    with tempfile.TemporaryDirectory() as folder, every_step(n_steps, kept) as ends:
         store = Path(folder) / "m"
         started = time.process_time()
         path = model.set_params(store=store).fit(data.X, data.y).path_
@@ -36,6 +42,7 @@ def trace(model: Any, data: Data, n_steps: int) -> Record:
         values = path[path.dtype.names[0]]
         by_round = isinstance(model, NeighborSamplingSVC)
         numbers = values if by_round else np.round(values * 10).astype(int) - 1
+        real = [int(np.isin(rows, reference).sum()) for rows in kept or ()]
         return {
             "values": values.tolist(),
             "errors": [error_of_step(store, n, model, data) for n in numbers.tolist()],
@@ -43,18 +50,26 @@ def trace(model: Any, data: Data, n_steps: int) -> Record:
             "step_cpu_s": np.diff([started, *ends]).tolist(),
             **{key: path[key].tolist() for key in ("n_rows", "n_support", "validation_error")},
             "n_initial_support": model.n_initial_support_,
+            **({"n_real": real} if real else {}),
         }
 
 
 @contextmanager
-def every_step(n_steps: int) -> Iterator[list[float]]:
-    """Train on past the stop, keep all models; yield the CPU clock at the end of each step."""
+def every_step(n_steps: int, kept: list[np.ndarray] | None = None) -> Iterator[list[float]]:
+    """Train on past the stop, keep all models; yield the CPU clock at the end of each step.
+
+    The numbers of each step's support rows are appended to ``kept``.
+    """
     ends: list[float] = []
     train = SampleSearch.train
 
     def timed(self: Any, *args: Any) -> Any:
         step = train(self, *args)
         ends.append(time.process_time())
+        if kept is not None:
+            kept.append(
+                read_part(self.root, KEPT, step.number, step.number, ("numbers",))["numbers"]
+            )
         return step
 
     with (
