@@ -11,6 +11,7 @@ import daskls
 from benchmarks import track
 from benchmarks.peers import Data
 from benchmarks.suite.apart import begin_limit, run_forked, run_peer
+from benchmarks.suite.searches import trace
 from benchmarks.suite.tables import mean_of, table
 
 
@@ -63,3 +64,19 @@ def test_what_a_record_does_not_have_stays_empty():
 @pytest.mark.parametrize(("values", "shown"), [([1500.0], "1,500.0"), ([1.0, 3.0], "2.0 ± 1.0")])
 def test_several_values_are_a_mean_and_a_deviation(values, shown):
     assert mean_of(np.array(values), 1) == shown
+
+
+def test_support_rows_that_are_among_given_ones():
+    """Those of a line between two classes lie near it, wherever the rows stand in the data."""
+    X = np.random.default_rng(0).uniform(-3, 3, (600, 2))
+    data = Data(X, X[:, 0] > 0, X[:50], X[:50, 0] > 0)
+
+    def counts(given):
+        model = daskls.LocalSamplingSVC(0.3, n_subsamples=4, kernel="linear", C=1.0, random_state=0)
+        with dask.config.set(scheduler="sync"):
+            return trace(model, data, 2, np.flatnonzero(given))
+
+    near = counts(np.abs(X[:, 0]) < 2)
+    assert near["n_real"] == near["n_support"]
+    assert counts(np.abs(X[:, 0]) >= 2)["n_real"] == [0, 0]
+    assert counts(X[:, 0] > 0)["n_real"] < near["n_support"]
