@@ -143,11 +143,19 @@ def section_of(lines, i) -> str:
     return lines[rules[-1] - 1].strip() if rules else ""
 
 
+def keep_together(_app, docname, source) -> None:
+    """Keep a mean and its deviation on one line: narrow columns broke them into three."""
+    if docname == "results" or docname.startswith("measured"):
+        for sign in ("±", "+-"):
+            source[0] = source[0].replace(f" {sign} ", f"\u00a0{sign}\u00a0")
+
+
 def setup(app) -> None:
     """Join Sphinx."""
     copy_results()
     write_commands()
     app.connect("source-read", point_inside)
+    app.connect("source-read", keep_together)
     # Before numpydoc, which comes at 500.
     app.connect("autodoc-process-docstring", part_entries, priority=400)
     warnings.filterwarnings("ignore", message=".*non-interactive.*")
