@@ -148,7 +148,11 @@ def decide_scale(
     """
     first = kernels[0]
     given = evaluated(steps, choose_for(steps, "given", spreads, first, grid))
-    spread = evaluated(steps, choose_for(steps, "spread", np.ones(len(spreads)), first, grid))
+    if (spreads == 1).all():
+        # As of indicators: rows by their spread are the rows as they are.
+        spread = replace(given, name="spread")
+    else:
+        spread = evaluated(steps, choose_for(steps, "spread", np.ones(len(spreads)), first, grid))
     taken, _ = _better(spread, given) if unscaled else _better(given, spread)
     z_spread = compare(_errors_of(given), _errors_of(spread))
     # From the better of the two, by however little: a start is no decision.

@@ -145,6 +145,20 @@ def test_rows_in_units_of_their_own_begin_from_their_spread():
     assert model.score(queries * units, truth) > 0.9
 
 
+def test_indicators_are_compared_once_as_given_and_by_their_spread():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(2, size=(800, 9)).astype(float)
+    y = (rows[:, :3].sum(axis=1) > 1) ^ (rng.random(800) < 0.1)
+    told = {}
+    # Twice as wide they are other rows than by their spread, which is the same: that is looked at.
+    for unit in (1, 2):
+        model = VoronoiSVC(200, kernel="rbf", random_state=0).fit(rows * unit, y)
+        told[unit] = model._reader.resolved.summary
+    assert told[1]["z"]["spread"] == 0.0
+    assert told[1]["candidates"]["spread"] == told[1]["candidates"]["given"]
+    assert told[1]["candidates"]["spread"] == told[2]["candidates"]["spread"]
+
+
 def test_many_features_cost_no_tree_of_all_of_them():
     rng = np.random.default_rng(0)
     near = rng.random((40, 300)) * np.r_[np.full(172, 0.1), np.full(128, 1.0)]
