@@ -27,13 +27,9 @@ N_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 
 shares = pytest.mark.skipif(N_CORES < 2, reason="on one core BLAS has one thread anyway")
 
 
-def run_digests(scheduler, names=ALL, path=""):
-    """Return what `digests.py` prints in a process of which nothing limits the threads."""
-    return _run_digests(scheduler, tuple(names), path)
-
-
 @functools.cache
-def _run_digests(scheduler, names, path):
+def run_digests(scheduler, names, path=""):
+    """Return what `digests.py` prints in a process of which nothing limits the threads."""
     environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
     places = [path, environment.get("PYTHONPATH", ""), str(SCRIPT.parents[1])]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
@@ -64,7 +60,7 @@ def test_every_scheduler_gives_the_bits_of_one_thread(scheduler, names):
 def test_pools_of_processes_give_the_bits_of_one_thread():
     name = "VoronoiSVC"
     found = run_digests("processes", (name,))["digests"]
-    assert found[name] == run_digests("sync")["digests"][name]
+    assert found[name] == run_digests("sync", ALL)["digests"][name]
 
 
 @pytest.mark.slow
@@ -75,7 +71,7 @@ def test_any_threadpoolctl_gives_the_bits_of_one_thread(version, tmp_path_factor
     name = "VoronoiSVC"
     for scheduler in ("threads", "limited-threads"):
         found = run_digests(scheduler, (name,), path)["digests"]
-        assert found[name] == run_digests("sync")["digests"][name]
+        assert found[name] == run_digests("sync", ALL)["digests"][name]
 
 
 def installed(requirement, tmp_path_factory):

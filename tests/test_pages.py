@@ -22,8 +22,7 @@ PAGES = [
 LATE = [pytest.mark.slow]
 EARLY = ("README",)
 CODED = [
-    # Commands start clusters of their own; of pages without the first one and the short ones are
-    # run at every change.
+    # Commands start clusters of their own; of pages without, the first one is run at every change.
     pytest.param(page, marks=[] if page.stem in EARLY and "bash" not in languages else LATE)
     for page in PAGES
     if (languages := {block.language for block in read_blocks(page) if not block.excuse})

@@ -89,14 +89,10 @@ def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
     if chosen is None:
         return
     asked = spec_from_json(reader.meta["spec"])
-    cost = 1 / (2 * chosen["ridge"])
-    for name, given, value in (("C", asked.C, cost), ("gamma", asked.gamma, chosen["width"])):
-        if given is None or len(given) < LEAST_VALUES:
-            continue
-        for is_last, end in ((False, given[0]), (True, given[-1])):
-            if np.isclose(value, end, rtol=1e-6):
-                who = "The one choice for all cells"
-                yield GridEdgeWarning, _edge(name, given, is_last=is_last, who=who)
+    # A cost that went through its ridge may have lost its last digit.
+    selected = {"C": 1 / (2 * chosen["ridge"]), "gamma": chosen["width"]}
+    given = {"C": asked.C, "gamma": asked.gamma}
+    yield from advise_on_selected(selected, given, "The one choice for all cells")
 
 
 def advise_on_selected(
@@ -114,7 +110,8 @@ def advise_on_selected(
         if values is None or len(values) < LEAST_VALUES or selected[name] is None:
             continue
         for is_last, end in ((False, values[0]), (True, values[-1])):
-            if selected[name] == end and _falls_toward(selected, name, is_last=is_last):
+            at_end = np.isclose(selected[name], end, rtol=1e-6)
+            if at_end and _falls_toward(selected, name, is_last=is_last):
                 yield GridEdgeWarning, _edge(name, values, is_last=is_last, who=who)
 
 

@@ -46,7 +46,7 @@ LOCK = (".owner", ".probe")
 SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
 
 
-# Of a fit's stages, and of rounds between which it looks at what it has.
+# One whose fit is its stages alone, and one with rounds between them.
 EARLY = {"VoronoiSVC", "FalkSVC"}
 
 

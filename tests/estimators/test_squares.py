@@ -189,6 +189,24 @@ def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
         assert asked == {given}
 
 
+def test_the_choice_is_settled_on_cells_of_the_final_size(monkeypatch):
+    rows = set()
+
+    def errors(self, trials):
+        rows.add(len(self._A))
+        return np.ones((len(trials), 3))
+
+    # What is looked at, not what is found: a solve of 4000 rows takes a second.
+    monkeypatch.setattr(TrialCell, "errors", errors)
+    X = np.random.default_rng(0).random((6000, 2))
+    params = {"loss": "squared_error", "feature_scale": None, "kernel": "rbf", "C": 1.0}
+    for size, most in ((1000, 1000), (4000, 4000), (5000, 4000)):
+        rows.clear()
+        VoronoiSVC(size, **params, random_state=0).fit(X, X[:, 0] > 0.5)
+        assert most / 2 < max(rows) <= most
+        assert min(rows) <= 1000
+
+
 def test_cells_of_one_class_say_so():
     X = np.r_[np.zeros((50, 1)), np.ones((50, 1))] + np.random.default_rng(0).random((100, 1)) * 0.1
     model = squares_of(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
