@@ -49,7 +49,9 @@ def advise_on_cells(
         yield from _edges_of_all(reader)
     yield from _one_class(reader.report, size_param)
     if shrinkage is not None and shrinkage.dimensions > MOST_DIMENSIONS:
-        yield AdviceWarning, _dimensions(shrinkage, size_param)
+        # Where a scale was learned, and perhaps not taken, there is nothing to ask for.
+        is_learned = "decision" in reader.resolved.summary
+        yield AdviceWarning, _dimensions(shrinkage, size_param, is_learned=is_learned)
 
 
 # Edges
@@ -191,12 +193,15 @@ def _one_class(report: Report, size_param: str) -> Iterator[Advice]:
     yield AdviceWarning, message
 
 
-def _dimensions(shrinkage: Shrinkage, size_param: str) -> str:
+def _dimensions(shrinkage: Shrinkage, size_param: str, *, is_learned: bool) -> str:
     """Say that the rows of a cell are hardly nearer to each other than to all others."""
+    remedy = f"Raise {size_param}"
+    if not is_learned:
+        remedy = f'Let a scale be learned (feature_scale="learned"), raise {size_param}'
     return (
         f"{shrinkage.n_cells} cells leave {shrinkage.share:.0%} of the squared distances of rows "
         f"to their mean, as in a space of {shrinkage.dimensions:.0f} dimensions: the rows of a "
         "cell are hardly nearer to each other than to all others, and cells lose what larger ones "
-        f'would see. Let a scale be learned (feature_scale="learned"), raise {size_param}, reduce '
-        "the features (scikit-learn's PCA, or a selection), or take RandomChunkSVC."
+        f"would see. {remedy}, reduce the features (scikit-learn's PCA, or a selection), or take "
+        "RandomChunkSVC."
     )

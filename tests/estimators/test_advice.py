@@ -247,7 +247,13 @@ def test_cells_that_do_not_shrink_are_told(loss):
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
     assert message.startswith("8 cells leave 9")
     assert "dimensions" in message
+    assert "Let a scale be learned" in message
     assert "RandomChunkSVC" in message
+    # What has been done is not advised.
+    params["feature_scale"] = "learned"
+    (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
+    assert "would see. Raise cell_size" in message
+    params["feature_scale"] = None
     # Chunks at random have no place in space.
     chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)
     assert told_by(chunked, rows, labels) == []
