@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "DISTANCE_KERNELS",
     "EPS",
     "F4",
     "F8",
@@ -43,6 +42,7 @@ __all__ = [
     "ScalingSpec",
     "SolverSpec",
     "Table",
+    "TargetKind",
     "Targets",
 ]
 
@@ -73,9 +73,8 @@ Table = npt.NDArray[np.void]
 Labels = npt.NDArray[Any]
 # What is moved without a look inside, to and from files and stores: metadata say the dtype.
 AnyArray = npt.NDArray[Any]
-KernelName = Literal["rbf", "exponential", "linear", "poly"]
-# Kernels of distances: their values on the diagonal are 1, and they have a width.
-DISTANCE_KERNELS: tuple[KernelName, ...] = ("rbf", "exponential")
+# What rows are answered with, and what a loss trains on.
+TargetKind = Literal["classes", "numbers"]
 # How the functions of a model speak for classes: one a pair of them, or one a class.
 Decision = Literal["ovo", "ovr"]
 
@@ -94,12 +93,9 @@ LARGEST_FEATURE = 1e18
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel function; ``gamma`` multiplies the squared distance or the inner product.
+    """A kernel: its name in `daskls.kernels.registry`, and the parameters of its formula."""
 
-    "exponential" is a function of the distance: ``exp(-gamma |x - z|)``.
-    """
-
-    name: KernelName = "rbf"
+    name: str = "rbf"
     gamma: float = 1.0
     degree: int = 3
     coef0: float = 0.0
@@ -112,11 +108,11 @@ class SolverSpec:
     ``C`` and ``gamma`` are candidate values, or None for the method's own grid. ``search`` says
     whether all combinations are trained, or from coarse to fine. ``clipped_gap`` says which
     duality gap ``tol`` is for: that of decision values clipped to [-1, 1], or the plain one.
-    ``loss`` names the local solver in `daskls.solvers.registry`. ``width``, in units of a cell's
-    median distance, gives each cell a gamma of its own where it was chosen for all.
+    ``loss`` and ``target`` name the entry in `daskls.solvers.registry`. ``width``, in units of a
+    cell's median distance, gives each cell a gamma of its own where it was chosen for all.
     """
 
-    kernel: KernelName = "rbf"
+    kernel: str = "rbf"
     C: tuple[float, ...] | None = None
     gamma: tuple[float, ...] | None = None
     degree: int = 3
@@ -128,19 +124,13 @@ class SolverSpec:
     fit_intercept: bool = False
     clipped_gap: bool = True
     loss: str = "hinge"
+    target: TargetKind = "classes"
     width: float | None = None
 
     @property
     def n_costs(self) -> int:
         """The number of candidate values of C."""
         return N_GRID if self.C is None else len(self.C)
-
-    @property
-    def n_gammas(self) -> int:
-        """The number of candidate values of gamma."""
-        if self.gamma is not None:
-            return len(self.gamma)
-        return N_GRID if self.kernel in DISTANCE_KERNELS else 1
 
 
 @dataclass(frozen=True)
@@ -157,7 +147,7 @@ class ScalingSpec:
     """
 
     feature_scale: Literal["spread", "learned"] | tuple[float, ...] | None = None
-    kernels: tuple[KernelName, ...] = ()
+    kernels: tuple[str, ...] = ()
     by_chance: bool = False
 
 

@@ -1,20 +1,17 @@
 """Targets of rows, and how they are stored: a class as its code, a number as itself.
 
 The scan of y finds a fit's target; the exchange and gathered rows have a column of its dtype; the
-solver of a loss says which kind it trains on.
+spec of a fit says which kind it trains on.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import Float64, Labels, Targets
+from daskls.records import Float64, Labels, TargetKind, Targets
 
-__all__ = ["TARGET_DTYPES", "Target", "TargetKind"]
-
-TargetKind = Literal["classes", "numbers"]
+__all__ = ["TARGET_DTYPES", "Target"]
 
 # Of the column that carries it beside a row's features.
 TARGET_DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}

@@ -14,7 +14,7 @@ TIGHT = 1e-6
 
 def fit_cell(X, codes, weights, spec, report, seed):
     """Train the model of one cell by the solver of its loss."""
-    return next(find_solver(spec.loss).fit([CellRows(X, codes, weights, report, seed)], spec))
+    return next(find_solver(spec).fit([CellRows(X, codes, weights, report, seed)], spec))
 
 
 def binary_cell(seed=0, m=60, d=2):

@@ -92,12 +92,12 @@ def test_tasks_of_other_targets_have_other_names():
     assert tokenize(Target("classes", np.arange(2))) in names
 
 
+SPEC = SolverSpec(loss="absolute", target="numbers")
+
+
 @dataclass
 class NumberSolver(LocalSolver):
     """Stands for a loss of numbers; what it trains on is looked at before it is asked."""
-
-    loss = "absolute"
-    target = "numbers"
 
     def fit(self, cells, spec):
         raise NotImplementedError
@@ -109,11 +109,9 @@ class NumberSolver(LocalSolver):
 @pytest.fixture
 def number_loss(monkeypatch):
     """Register a loss of numbers while a test runs."""
-    monkeypatch.setitem(registry.SOLVERS, "absolute", "")
-    monkeypatch.setattr(registry, "load_object", lambda place: NumberSolver)
-    registry.find_solver.cache_clear()
-    yield
-    registry.find_solver.cache_clear()
+    entry = registry.Loss("tests:NumberSolver")
+    monkeypatch.setitem(registry.LOSSES, ("numbers", "absolute"), entry)
+    monkeypatch.setattr(registry, "load_object", {entry.solver: NumberSolver}.get)
 
 
 def regrouped(y, spec, store, kind):
@@ -131,7 +129,7 @@ def regrouped(y, spec, store, kind):
 
 
 def test_numbers_reach_the_cells_unrounded(number_loss, tmp_path):
-    begun, leaves = regrouped(Y, SolverSpec(loss="absolute"), tmp_path / "store", "numbers")
+    begun, leaves = regrouped(Y, SPEC, tmp_path / "store", "numbers")
     numbers = np.concatenate([rows.numbers for rows in leaves])
     targets = np.concatenate([rows.targets for rows in leaves])
     assert len(leaves) > 1
@@ -153,13 +151,12 @@ def test_classes_go_without_saying_in_stores(tmp_path):
 def test_classes_are_no_answer_to_a_loss_of_numbers(number_loss, tmp_path):
     _, y = checkers(N)
     with pytest.raises(DataError, match="y holds classes, but the loss is of numbers"):
-        regrouped(y, SolverSpec(loss="absolute"), tmp_path / "store", "classes")
+        regrouped(y, SPEC, tmp_path / "store", "classes")
 
 
 def test_more_folds_than_numbers_are_refused(number_loss, tmp_path):
-    spec = SolverSpec(loss="absolute")
     request = FitRequest(
-        estimator="VoronoiSVC", method=Voronoi(), params={}, spec=spec, cell_size=100,
+        estimator="VoronoiSVC", method=Voronoi(), params={}, spec=SPEC, cell_size=100,
         seed=0, class_weight=None, n_folds=3,
     )  # fmt: skip
     store = tmp_path / "store"

@@ -27,7 +27,7 @@ from daskls.cli.tables import format_nbytes, format_number, format_share, print_
 __all__ = ["fit"]
 
 
-class Kernel(StrEnum):
+class KernelName(StrEnum):
     """Kernels."""
 
     RBF = "rbf"
@@ -45,7 +45,7 @@ class CellKernel(StrEnum):
     AUTO = "auto"
 
 
-class Loss(StrEnum):
+class LossName(StrEnum):
     """Losses of the models of cells."""
 
     HINGE = "hinge"
@@ -150,7 +150,7 @@ def fit(
     cell_size: Annotated[int, typer.Option(min=2, help="Rows of a cell at the most.")] = 2000,
     chunk_size: Annotated[int, typer.Option(min=2, help="Rows of a random chunk.")] = 2000,
     loss: Annotated[
-        Loss | None,
+        LossName | None,
         typer.Option(help="SVMs, or least squares. [voronoi: squared_error; chunks: hinge]"),
     ] = None,
     kernel: Annotated[

@@ -164,7 +164,7 @@ def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
     """Return what was decided about the scale of features, if anything was."""
-    from daskls.solvers.registry import decision_of
+    from daskls.solvers.registry import find_loss
 
     resolved = reader.resolved
     if not resolved.summary:
@@ -176,7 +176,7 @@ def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
         kept = f"{len(resolved.scale.columns)} of {len(resolved.scale.factors)}"
         told.append(("features with a part", kept))
     chosen = resolved.summary.get("chosen")
-    if chosen and decision_of(reader.spec.loss) == "ovr":
+    if chosen and find_loss(reader.spec).is_global:
         told.append(("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"))
         told.append(("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"))
         error = chosen["leave_one_out"]["error"]

@@ -11,7 +11,8 @@ import numpy as np
 from daskls.errors import AdviceWarning, GridEdgeWarning
 from daskls.partition.shrink import Shrinkage
 from daskls.records import Float64, Ints
-from daskls.solvers.grid import grid_ends
+from daskls.solvers.grid import count_gammas, grid_ends
+from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader, Report, spec_from_json
 
 __all__ = ["EDGE_SHARE", "LEAST_CELLS", "Advice", "advise_on_cells", "advise_on_selected"]
@@ -43,10 +44,8 @@ def advise_on_cells(
     size_param : str. What bounds the rows of a cell.
     shrinkage : Shrinkage, or None where it was not measured
     """
-    if reader.spec.loss == "hinge":
-        yield from _edges_of_cells(reader)
-    else:
-        yield from _edges_of_all(reader)
+    is_global = find_loss(reader.spec).is_global
+    yield from _edges_of_all(reader) if is_global else _edges_of_cells(reader)
     yield from _one_class(reader.report, size_param)
     if shrinkage is not None and shrinkage.dimensions > MOST_DIMENSIONS:
         # Where a scale was learned, and perhaps not taken, there is nothing to ask for.
@@ -69,7 +68,7 @@ def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
     n_free = int((~tied).sum())
     for name, given, n_values in (
         ("C", spec.C, spec.n_costs),
-        ("gamma", spec.gamma, spec.n_gammas),
+        ("gamma", spec.gamma, count_gammas(spec)),
     ):
         for side in (-1, 1):
             crowd = int(((sides[name] == side) & ~tied).sum())

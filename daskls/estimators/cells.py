@@ -14,16 +14,13 @@ from daskls.estimators.advice import Advice, advise_on_cells
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, check_unused
 from daskls.estimators.probability import PROBABILITY
-from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, scaling_of
+from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, has_width, scaling_of
+from daskls.kernels.registry import KERNELS, kernels_with
 from daskls.partition.shrink import Shrinkage
-from daskls.records import DISTANCE_KERNELS, KernelName, ScalingSpec, SolverSpec
-from daskls.solvers.registry import SOLVERS
+from daskls.records import ScalingSpec, SolverSpec
+from daskls.solvers.registry import Loss, find_loss, losses_of
 
 __all__ = ["Candidates", "CellClassifier"]
-
-# Losses whose kernel, width and C are chosen once, for all cells; and what they have no use for.
-GLOBAL = ("squared_error",)
-UNUSED_BY_GLOBAL = ("cv", "search", "refit", "tol")
 
 Candidates = float | Sequence[float] | None
 
@@ -32,8 +29,8 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
     """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "loss": [StrOptions(set(SOLVERS))],
-        "kernel": [StrOptions({"rbf", "exponential", "linear", "poly", "auto"})],
+        "loss": [StrOptions(set(losses_of("classes")))],
+        "kernel": [StrOptions({*KERNELS, "auto"})],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -72,19 +69,18 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         """Return what is decided for all cells: a scale; of least squares what is not given."""
         params = self.get_params(deep=False)
         kernel = params["kernel"]
-        if kernel in ("linear", "poly"):
+        if not has_width(kernel):
             self._check_products(kernel)
         asked = scaling_of(params["feature_scale"], kernel)
-        if params["loss"] not in GLOBAL:
+        loss = self._loss()
+        check_unused(self, loss.unused, f"loss={params['loss']!r}")
+        if not (loss.is_global and has_width(kernel)):
             return asked
-        check_unused(self, UNUSED_BY_GLOBAL, f"loss={params['loss']!r}")
         spec = self._solver()
-        if kernel in ("linear", "poly"):
-            return asked
         given = (spec.C, spec.gamma)
         if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
             return asked
-        kernels: tuple[KernelName, ...] = DISTANCE_KERNELS if kernel == "auto" else (kernel,)
+        kernels = kernels_with("is_raced") if kernel == "auto" else (kernel,)
         return replace(asked or ScalingSpec(), kernels=kernels, by_chance=self._by_chance)
 
     def _check_products(self, kernel: str) -> None:
@@ -94,11 +90,11 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         ------
         ParameterError
         """
-        loss, spec = self.get_params(deep=False)["loss"], self._solver()
+        spec = self._solver()
         is_open = spec.C is None or len(spec.C) > 1 or len(spec.gamma or (1,)) > 1
         wrong, remedies = [], []
-        if loss in GLOBAL and is_open:
-            wrong.append(f"the choice of C and gamma by loss={loss!r}")
+        if find_loss(spec).is_global and is_open:
+            wrong.append(f"the choice of C and gamma by loss={spec.loss!r}")
             remedies.append('loss="hinge", or one C and one gamma')
         if self.get_params(deep=False)["feature_scale"] is not None:
             wrong.append("feature_scale")
@@ -111,7 +107,7 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
 
     def _warn_about_folds(self) -> None:
         """Say how many cells hold fewer rows than folds, if any do."""
-        if self.get_params(deep=False)["loss"] in GLOBAL:
+        if self._loss().is_global:
             return
         report, cv = self.fit_report_, self.get_params()["cv"]
         # A cell of one class, or of equal rows, deals no folds.
@@ -135,16 +131,20 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         return {
             "cell_size": size,
             "sample_remedy": f"raise {self._size_param} above {size}",
-            "n_folds": None if params["loss"] in GLOBAL else int(params["cv"]),
+            "n_folds": None if self._loss().is_global else int(params["cv"]),
         }
+
+    def _loss(self) -> Loss:
+        """Return the entry of the loss."""
+        return find_loss(self._solver())
 
     def _solver(self) -> SolverSpec:
         """Return what each cell is trained with."""
         params = self.get_params(deep=False)
         return SolverSpec(
             loss=params["loss"],
-            # Of SVMs, and until a kernel is chosen: it is as large as any.
-            kernel="rbf" if params["kernel"] == "auto" else params["kernel"],
+            # Of SVMs, and until a kernel is chosen, the first of those in question.
+            kernel=kernels_with("is_raced")[0] if params["kernel"] == "auto" else params["kernel"],
             C=candidates("C", params["C"]),
             gamma=candidates("gamma", params["gamma"]),
             degree=int(params["degree"]),

@@ -74,7 +74,7 @@ class RandomChunkSVC(CellClassifier):
         chunk_size: int = 2000,
         *,
         loss: str = "hinge",
-        kernel: Literal["rbf", "exponential", "linear", "poly", "auto"] = "rbf",
+        kernel: str = "rbf",
         C: Candidates = None,
         gamma: Candidates = None,
         degree: int = 3,

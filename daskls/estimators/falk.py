@@ -20,7 +20,8 @@ from daskls.estimators.neighborhoods import (
     svm_spec,
 )
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
-from daskls.estimators.scale import FeatureScaleParam
+from daskls.estimators.scale import FeatureScaleParam, has_width
+from daskls.kernels.registry import find_kernel
 from daskls.methods.neighborhoods.method import Falk
 from daskls.records import SolverSpec
 
@@ -135,7 +136,7 @@ class FalkSVC(NeighborhoodClassifier):
         assign: Literal["point", "center", "k_centers"] = "point",
         selection: Literal["local", "grid", "each"] | None = "local",
         n_centers: int = 3,
-        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        kernel: str = "rbf",
         C: Candidates = None,
         gamma: Candidates = None,
         degree: int = 3,
@@ -183,10 +184,11 @@ class FalkSVC(NeighborhoodClassifier):
                         f"{name} has {len(values)} candidates but selection is None; give one "
                         'value, or a selection: "local", "grid" or "each".'
                     )
-        if self.kernel == "poly" and spec.gamma is not None and len(spec.gamma) > 1:
+        is_euclidean = find_kernel(self.kernel).is_euclidean
+        if not is_euclidean and spec.gamma is not None and len(spec.gamma) > 1:
             raise ParameterError(
-                f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in a "
-                "polynomial kernel's feature space depends on it; give one value."
+                f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in "
+                f"the feature space of kernel={self.kernel!r} depends on it; give one value."
             )
         return spec
 
@@ -202,7 +204,7 @@ class FalkSVC(NeighborhoodClassifier):
                 f"n_neighbors has {len(candidates)} candidates, which selection="
                 f'{self.selection!r} cannot choose from; give one, or selection="local" or "grid".'
             )
-        local_widths = self.selection and self.gamma is None and self.kernel == "rbf"
+        local_widths = self.selection and self.gamma is None and has_width(self.kernel)
         return Falk(
             n_neighbors=candidates,
             n_assigned=None if self.n_assigned is None else int(self.n_assigned),

@@ -21,6 +21,7 @@ from daskls.estimators.neighborhoods import (
 )
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.estimators.scale import FeatureScaleParam
+from daskls.kernels.registry import find_kernel
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
 
@@ -104,7 +105,7 @@ class KNNSVC(NeighborhoodClassifier):
         self,
         n_neighbors: int = 100,
         *,
-        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        kernel: str = "rbf",
         C: float | Sequence[float] | None = None,
         gamma: float | Sequence[float] | None = None,
         degree: int = 3,
@@ -135,7 +136,7 @@ class KNNSVC(NeighborhoodClassifier):
 
     def _solver(self) -> SolverSpec:
         spec = selecting_spec(self)
-        if self.kernel == "poly":
+        if not find_kernel(self.kernel).is_euclidean:
             check_single(replace(spec, C=None))
         return spec
 
@@ -197,7 +198,7 @@ class KernelKNNClassifier(NeighborhoodClassifier):
         self,
         n_neighbors: int = 5,
         *,
-        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        kernel: str = "rbf",
         gamma: float | Sequence[float] | None = None,
         degree: int = 3,
         coef0: float = 0.0,

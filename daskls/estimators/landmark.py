@@ -14,6 +14,7 @@ from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
+from daskls.kernels.registry import find_kernel
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.model import read_linear_model
 from daskls.records import Float64, SolverSpec
@@ -172,7 +173,7 @@ class LandmarkSVC(LocalClassifier):
         )
 
     def _solver(self) -> SolverSpec:
-        if self.gamma is not None and self.projection == "linear":
+        if self.gamma is not None and not find_kernel(self.projection).has_gamma:
             raise ParameterError(
                 f'gamma={self.gamma:g} has no effect with projection="linear"; leave it out, or '
                 'set projection="rbf".'
@@ -228,7 +229,7 @@ class LandmarkSVC(LocalClassifier):
         """The landmarks."""
         check_is_fitted(self)
         linear = read_linear_model(self._reader)
-        are_rows = self.landmarks == "random" or self.projection == "rbf"
+        are_rows = self.landmarks == "random" or find_kernel(self.projection).has_width
         return linear.landmarks + linear.cells.center if are_rows else linear.landmarks
 
     @property

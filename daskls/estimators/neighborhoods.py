@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, flat
-from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures
+from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, has_width
+from daskls.kernels.registry import kernels_with
 from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.records import SolverSpec
 from daskls.store.layout import Root
@@ -38,7 +39,7 @@ SELECTION_COSTS = (1.0, 4.0, 16.0, 64.0)
 SELECTION_PERCENTILES = (90.0, 50.0, 10.0, 1.0)
 
 SVM_CONSTRAINTS: dict[str, Any] = {
-    "kernel": [StrOptions({"rbf", "linear", "poly"})],
+    "kernel": [StrOptions(set(kernels_with("is_everywhere")))],
     "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
     "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
     "degree": [Interval(Integral, 1, None, closed="left")],
@@ -118,7 +119,7 @@ def selecting_spec(estimator: Any) -> SolverSpec:
 
 def open_widths(estimator: Any) -> tuple[float, ...] | None:
     """Return the candidate widths of a selection, as percentiles; None where gamma is given."""
-    is_open = estimator.gamma is None and estimator.kernel == "rbf"
+    is_open = estimator.gamma is None and has_width(estimator.kernel)
     return SELECTION_PERCENTILES if selects(estimator) and is_open else None
 
 

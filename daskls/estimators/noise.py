@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import dask.array as da
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
@@ -256,7 +256,7 @@ class FalkNoiseFilter(NoiseFilter):
         *,
         n_assigned: int | None = None,
         selection: Literal["local", "grid", "each"] | None = None,
-        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        kernel: str = "rbf",
         C: float | Sequence[float] | None = None,
         gamma: float | Sequence[float] | None = None,
         degree: int = 3,
@@ -345,7 +345,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         **SVM_CONSTRAINTS,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="both")],
-        "kernel": [StrOptions({"rbf", "linear", "poly"})],
+        "kernel": SVM_CONSTRAINTS["kernel"],
     }
 
     def __init__(
@@ -353,7 +353,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         n_neighbors: int = 100,
         *,
         threshold: float = 0.5,
-        kernel: Literal["rbf", "linear", "poly"] = "rbf",
+        kernel: str = "rbf",
         C: float | None = None,
         gamma: float | None = None,
         degree: int = 3,

@@ -9,13 +9,19 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
+from daskls.kernels.registry import KERNELS, find_kernel
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
 from daskls.store.reader import ModelReader
 
-__all__ = ["FEATURE_SCALE", "FeatureScaleParam", "ScalesFeatures", "scaling_of"]
+__all__ = ["FEATURE_SCALE", "FeatureScaleParam", "ScalesFeatures", "has_width", "scaling_of"]
 
 FeatureScaleParam = Literal["spread", "learned"] | Sequence[float] | None
 FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned"}), "array-like", None]
+
+
+def has_width(kernel: str) -> bool:
+    """Whether a kernel is of distances, which features have a scale in; all in question are."""
+    return kernel not in KERNELS or find_kernel(kernel).has_width
 
 
 def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
@@ -27,7 +33,7 @@ def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
     """
     if feature_scale is None:
         return None
-    if kernel in ("linear", "poly"):
+    if not has_width(kernel):
         raise ParameterError(
             f'feature_scale is for kernels of distances; kernel is {kernel!r}. Use kernel="rbf", '
             "or scale X beforehand."
@@ -66,7 +72,7 @@ class ScalesFeatures:
 
     def _minds_units(self) -> bool:
         """As of `LocalClassifier`."""
-        return self.feature_scale is None and self.kernel not in ("linear", "poly")
+        return self.feature_scale is None and has_width(self.kernel)
 
     @property
     def feature_scale_(self) -> Float64:

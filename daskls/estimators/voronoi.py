@@ -89,7 +89,7 @@ class VoronoiSVC(CellClassifier):
         cell_size: int = 2000,
         *,
         loss: str = "squared_error",
-        kernel: Literal["rbf", "exponential", "linear", "poly", "auto"] = "auto",
+        kernel: str = "auto",
         C: Candidates = None,
         gamma: Candidates = None,
         degree: int = 3,

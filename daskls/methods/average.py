@@ -8,7 +8,7 @@ from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import pairs_of, rest_scores, spread_pairs, vote_scores
 from daskls.methods.scores import empty_scores, model_scores
 from daskls.records import Float64, Ints, LocalModel, Reals
-from daskls.solvers.registry import decision_of
+from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader
 
 __all__ = [
@@ -75,7 +75,7 @@ def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
 def _n_functions(reader: ModelReader) -> int:
     """Return how many functions are averaged: one a pair of classes, or one a class."""
     n_classes = reader.n_classes
-    if decision_of(reader.spec.loss) == "ovo":
+    if find_loss(reader.spec).decision == "ovo":
         return len(pairs_of(n_classes))
     return n_classes if n_classes > 2 else 1
 
@@ -84,7 +84,7 @@ def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
     """Return the scores of mean values, one column a function."""
     if mean.shape[1] == 1:
         return mean[:, 0]
-    is_voted = decision_of(reader.spec.loss) == "ovo"
+    is_voted = find_loss(reader.spec).decision == "ovo"
     return vote_scores(mean, reader.n_classes) if is_voted else mean
 
 

@@ -16,7 +16,7 @@ from daskls.partition.stored import model_partition
 from daskls.plan import Extent, Resources
 from daskls.records import Float64, Ints, Reals, SolverSpec
 from daskls.registry import METHODS, find_entry, load_object
-from daskls.solvers.registry import decision_of
+from daskls.solvers.registry import find_loss
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
@@ -104,7 +104,7 @@ class Method(ABC):
 
     def are_votes(self, spec: SolverSpec) -> bool:
         """Whether scores of more classes than two are votes of pairs of them."""
-        return decision_of(spec.loss) == "ovo"
+        return find_loss(spec).decision == "ovo"
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
         """Return the probability of each class, (m, k), by the rows' scores."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.kernels.registry import find_kernel
 from daskls.kernels.votes import class_scores
 from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps
@@ -114,8 +115,8 @@ def _base(raw: Beginning) -> FeatureScale:
     if raw.request.scaling is not None:
         return FeatureScale(center, 1 / spreads(X))
     # Kernels of inner products have their origin where the data has its own.
-    is_distance = raw.request.spec.kernel not in ("linear", "poly")
-    return FeatureScale(center if is_distance else np.zeros_like(center), np.ones_like(center))
+    has_width = find_kernel(raw.request.spec.kernel).has_width
+    return FeatureScale(center if has_width else np.zeros_like(center), np.ones_like(center))
 
 
 def _read(job: RegionJob, begun: Beginning) -> _Rows:

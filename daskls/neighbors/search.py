@@ -8,6 +8,7 @@ import numpy as np
 
 from daskls.kernels.blocks import nearest_regions, offer_blocks, raise_bounds
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
+from daskls.kernels.registry import find_kernel
 from daskls.neighbors.packed import packed
 from daskls.records import (
     EPS,
@@ -34,11 +35,11 @@ EUCLIDEAN = KernelSpec("rbf")
 def metric_of(spec: SolverSpec) -> KernelSpec:
     """Return the kernel in whose feature space rows are near each other.
 
-    The width of an RBF kernel, and a linear kernel, do not change the order of the distances.
+    The width of a kernel of distances, and a linear kernel, do not change their order.
     """
-    if spec.kernel != "poly" or spec.gamma is None:
+    if spec.gamma is None or find_kernel(spec.kernel).is_euclidean:
         return EUCLIDEAN
-    return KernelSpec("poly", spec.gamma[0], spec.degree, spec.coef0)
+    return KernelSpec(spec.kernel, spec.gamma[0], spec.degree, spec.coef0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,8 @@ def find_nearest(
     leaves : Regions, one a leaf
     read_leaf : function of a leaf's number. Called for leaves near any of the queries, nearest
         first; what it returned last is not kept.
-    metric : KernelSpec. Whose feature space distances are taken in; "rbf" and "linear" order rows
-        as the Euclidean distance does. For "poly" there is no bound: all leaves are read.
+    metric : KernelSpec. Whose feature space distances are taken in. Where these do not order rows
+        as the Euclidean distance does, there is no bound: all leaves are read.
 
     Returns
     -------
@@ -97,8 +98,8 @@ def find_nearest(
     Cost: bounds to every leaf and, of leaves that they do not exclude, to blocks of rows; then the
     distances to the rows of blocks that these do not exclude.
     """
-    is_poly = metric.name == "poly"
-    tile: Callable[..., _Tile] = partial(_PolynomialTile, kernel=metric) if is_poly else _Tile
+    is_euclidean = find_kernel(metric.name).is_euclidean
+    tile: Callable[..., _Tile] = _Tile if is_euclidean else partial(_PolynomialTile, kernel=metric)
     parts = [
         tile(queries[start : start + TILE_QUERIES], n_neighbors).search(leaves, read_leaf)
         for start in range(0, len(queries), TILE_QUERIES)

@@ -8,12 +8,12 @@ __all__ = ["cell_nbytes", "group_nbytes", "leaf_nbytes", "model_nbytes"]
 
 def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     """Bytes that the training of one cell of ``n_rows`` rows adds to the task that holds it."""
-    return find_solver(sizes.spec.loss).nbytes(sizes, n_rows)
+    return find_solver(sizes.spec).nbytes(sizes, n_rows)
 
 
 def model_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     """Bytes of the models of ``n_rows`` rows if every row is a support row."""
-    return find_solver(sizes.spec.loss).model_nbytes(sizes, n_rows)
+    return find_solver(sizes.spec).model_nbytes(sizes, n_rows)
 
 
 def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:

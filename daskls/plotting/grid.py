@@ -6,13 +6,14 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
+from daskls.kernels.registry import find_kernel
 from daskls.methods.base import method_of
 from daskls.plotting.lazy import new_axes, whole_numbers
 from daskls.plotting.plane import draw_number
-from daskls.records import DISTANCE_KERNELS, Float64, Int64, SolverSpec
+from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.grid_points import tried_points
-from daskls.solvers.registry import decision_of
+from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader, spec_from_json
 
 __all__ = ["GridDisplay", "has_grid"]
@@ -105,7 +106,7 @@ class GridDisplay:
                 "drawn by SelectionDisplay."
             )
         spec = spec_from_json(estimator._reader.meta["spec"])
-        if decision_of(spec.loss) == "ovr":
+        if find_loss(spec).is_global:
             raise ParameterError(
                 f"Cells of loss={spec.loss!r} choose nothing of their own: kernel, width and C are "
                 "one choice for all, which `daskls info` tells. GridDisplay draws the choices of "
@@ -220,7 +221,7 @@ class GridDisplay:
 def has_grid(estimator: Any) -> bool:
     """Whether cells of a fitted estimator have each chosen from a grid."""
     reader = estimator._reader
-    chose = method_of(reader.method).has_grids and decision_of(reader.spec.loss) == "ovo"
+    chose = method_of(reader.method).has_grids and not find_loss(reader.spec).is_global
     # Of models of before they were counted it is 0.
     return chose and bool(((reader.report.n_trained > 0) & (reader.report.n_tried != 1)).any())
 
@@ -261,7 +262,7 @@ def _gamma_labels(spec: SolverSpec, n_gammas: int) -> list[str]:
     """Return the labels of the candidates of gamma, from the widest kernel on."""
     if spec.gamma is not None:
         return [f"{value:.3g}" for value in sorted(spec.gamma)]
-    if spec.kernel not in DISTANCE_KERNELS:
+    if not find_kernel(spec.kernel).has_width:
         return ["1"]
     return _ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
 
@@ -274,6 +275,6 @@ def _ends(n: int, first: str, last: str) -> list[str]:
 def _axis_names(spec: SolverSpec) -> tuple[str, str]:
     """Return the axes' labels."""
     cost = "C" if spec.C is not None else "C, scaled to each cell's m rows"
-    if spec.gamma is not None or spec.kernel not in DISTANCE_KERNELS:
+    if spec.gamma is not None or not find_kernel(spec.kernel).has_width:
         return cost, "gamma"
     return cost, "kernel width, scaled to each cell's radius r"

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError, StoreError
+from daskls.kernels.registry import find_kernel
 from daskls.methods.base import method_of
 from daskls.methods.neighborhoods.answer import find_owners
 from daskls.methods.neighborhoods.method import Falk
@@ -340,10 +341,10 @@ def _open_falk(estimator: Any) -> ModelReader:
             f"The model was trained with assign={method.assign!r} and has not kept its rows, "
             'of which neighborhoods are made; train with assign="point".'
         )
-    if reader.spec.kernel == "poly":
+    if not find_kernel(reader.spec.kernel).is_euclidean:
         raise ParameterError(
-            'The model has kernel="poly", whose neighborhoods are no circles: they are near in '
-            'the feature space of the kernel; train with kernel="rbf" or "linear".'
+            f'The model has kernel="{reader.spec.kernel}", whose neighborhoods are no circles: '
+            'they are near in the feature space of the kernel; train with kernel="rbf" or "linear".'
         )
     return reader
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import ParameterError, StoreError
+from daskls.kernels.registry import find_kernel
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.partition.forest import Forest, grow_forest
@@ -25,7 +26,6 @@ from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.rows import BlockRows
 from daskls.run.sample import sample_rows
 from daskls.run.scan import TargetScan, name_classes, scan_targets
-from daskls.solvers.registry import find_solver
 from daskls.store.exchange import Exchange
 
 __all__ = [
@@ -56,7 +56,7 @@ def begin_fit(
     client : distributed client, or None for the current scheduler
     """
     resources = find_resources(client)
-    scan = scan_targets(rows, client, find_solver(request.spec.loss).target)
+    scan = scan_targets(rows, client, request.spec.target)
     if request.n_folds is not None:
         _check_folds(request.n_folds, rows, scan)
     if not request.is_nested:
@@ -155,7 +155,7 @@ def _check_disk(begun: Beginning, n_copies: int, exchange: Exchange) -> None:
 def resolved_spec(begun: Beginning) -> SolverSpec:
     """Return the spec with scikit-learn's gamma "scale" where none is given."""
     spec = begun.request.spec
-    if spec.gamma is not None or spec.kernel == "linear":
+    if spec.gamma is not None or not find_kernel(spec.kernel).has_gamma:
         return spec
     return replace(spec, gamma=(scale_gamma(begun),))
 

@@ -17,7 +17,7 @@ import dask.array as da
 import numpy as np
 
 from daskls.errors import DasklsError, DataError, StoreError
-from daskls.records import AnyArray, Labels
+from daskls.records import AnyArray, Labels, TargetKind
 from daskls.run.chunks import (
     UNPACKED_COPIES,
     check_sizes,
@@ -29,7 +29,7 @@ from daskls.run.labels import check_label_kind
 from daskls.run.values import check_unmasked
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
 from daskls.store.artifacts import open_store
-from daskls.targets import TARGET_DTYPES, TargetKind
+from daskls.targets import TARGET_DTYPES
 
 __all__ = [
     "BlockRows",

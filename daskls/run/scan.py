@@ -7,11 +7,22 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.checksum import row_checksum
-from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Int64, Labels, Mask, Reals, Targets
+from daskls.records import (
+    LARGEST,
+    SMALLEST,
+    AnyArray,
+    Float64,
+    Int64,
+    Labels,
+    Mask,
+    Reals,
+    TargetKind,
+    Targets,
+)
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.labels import BadLabel, first_bad_label, label_error
 from daskls.run.rows import BlockRows
-from daskls.targets import Target, TargetKind
+from daskls.targets import Target
 
 __all__ = [
     "TargetScan",

@@ -4,13 +4,15 @@ From a coarse grid to the nearest better neighbor, until there is none: a valley
 width and ridge, on all sets that it was looked at.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
-from daskls.records import Float64, KernelName, SolverSpec
+from daskls.kernels.registry import find_kernel
+from daskls.records import Float64, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.regions import RegionJob
@@ -23,10 +25,8 @@ __all__ = ["Chosen", "TrialGrid", "choose", "choose_coarsely", "region_errors"]
 # Two values a factor of 2 of the width, and of sqrt(10) of the ridge.
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-6, 7))
 RIDGES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-COARSE = ((2, 4, 6, 8, 10), (2, 4, 6))
-# The exponential kernel's matrix is far from singular: below 3e-3 a ridge gains nothing (ijcnn1,
-# Covertype, letter, satimage, pendigits, spambase), and cells of 2000 rows would need float64.
-LEAST_EXPONENTIAL, COARSE_EXPONENTIAL = 3, (0, 2, 4)
+# A first look at candidates that no kernel knows.
+EVERY_OTHER = slice(2, 11, 2)
 # Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points; of larger
 # cells as many as have the rows of eight of 2000, as a solve takes time by the cube of its rows.
 N_ERROR_CELLS, N_COARSE_CELLS, ERROR_ROWS = 8, 3, 16_000
@@ -62,22 +62,22 @@ class TrialGrid:
             return cls(gammas, ridges, True, spec.fit_intercept, not given)
         return cls(WIDTHS, ridges, False, spec.fit_intercept, not given)
 
-    def of_kernel(self, kernel: KernelName) -> "TrialGrid":
+    def of_kernel(self, kernel: str) -> "TrialGrid":
         """Return the candidates that are worth a try with a kernel."""
-        if kernel != "exponential" or not self.is_open:
+        if not self.is_open:
             return self
-        return replace(self, ridges=self.ridges[LEAST_EXPONENTIAL:])
+        least = find_kernel(kernel).least_ridge
+        return replace(self, ridges=self.ridges[bisect_left(RIDGES, least) :])
 
-    def coarse(self, kernel: KernelName) -> list[Trial]:
+    def coarse(self, kernel: str) -> list[Trial]:
         """Return the trials of a first look."""
-        widths, ridges = COARSE
-        if kernel == "exponential" and self.is_open:
-            ridges = COARSE_EXPONENTIAL
-        own = (
-            [values[i] for i in chosen if i < len(values)] or list(values)
-            for values, chosen in ((self.widths, widths), (self.ridges, ridges))
-        )
-        return [Trial(kernel, w, r, self.are_gammas, self.offset) for w, r in product(*own)]
+        widths, ridges = (values[EVERY_OTHER] or values for values in (self.widths, self.ridges))
+        if self.is_open:
+            first = len(RIDGES) - len(self.ridges)
+            coarse = find_kernel(kernel).coarse_ridges
+            ridges = tuple(self.ridges[RIDGES.index(ridge) - first] for ridge in coarse)
+        own = product(widths, ridges)
+        return [Trial(kernel, w, r, self.are_gammas, self.offset) for w, r in own]
 
 
 @dataclass
@@ -140,7 +140,7 @@ def _total(parts: Sequence[Float64]) -> dict[str, Float64]:
 
 
 def choose_coarsely(
-    steps: Steps, factors: Float64, kernel: KernelName, grid: TrialGrid, cell_size: int = LOOK_ROWS
+    steps: Steps, factors: Float64, kernel: str, grid: TrialGrid, cell_size: int = LOOK_ROWS
 ) -> Chosen:
     """Return the best of a coarse grid, by few cells: where to begin."""
     errors = Errors(steps, factors, N_COARSE_CELLS, cell_size)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import Float64, KernelName
+from daskls.records import Float64
 from daskls.scaling.choose import Chosen, TrialGrid, choose, choose_coarsely
 from daskls.scaling.held_out import HeldOutErrors, compare, evaluate_scales
 from daskls.scaling.plan import LOOK_ROWS
@@ -79,7 +79,7 @@ def choose_for(
     steps: Steps,
     name: str,
     factors: Float64,
-    kernel: KernelName,
+    kernel: str,
     grid: TrialGrid,
     cell_size: int = LOOK_ROWS,
 ) -> Candidate:
@@ -92,7 +92,7 @@ def choose_for(
 def choose_kernel(
     steps: Steps,
     own: Candidate,
-    kernels: Sequence[KernelName],
+    kernels: Sequence[str],
     grid: TrialGrid,
     cell_size: int = LOOK_ROWS,
 ) -> Candidate:
@@ -130,7 +130,7 @@ def settle(steps: Steps, taken: Candidate, grid: TrialGrid, cell_size: int) -> C
 def decide_scale(
     steps: Steps,
     spreads: Float64,
-    kernels: Sequence[KernelName],
+    kernels: Sequence[str],
     grid: TrialGrid,
     *,
     unscaled: bool = False,

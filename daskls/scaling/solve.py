@@ -5,15 +5,14 @@ from itertools import groupby
 
 import numpy as np
 
-from daskls.kernels.gram import apply_kernel, base_block
+from daskls.kernels.registry import find_kernel
 from daskls.kernels.votes import rest_scores
 from daskls.records import Codes, Float32, Float64, KernelSpec
 from daskls.scaling.plan import MAX_PRODUCTS
 from daskls.scaling.trial import Trial
 from daskls.solvers.squares.cell import (
     MergedRows,
-    gamma_of,
-    median_distance,
+    gamma_in_cell,
     merge_equal_rows,
     signs_of,
 )
@@ -51,7 +50,7 @@ class TrialCell:
     def _kernel(self, trial: Trial, rows: Float32) -> KernelSpec:
         if trial.is_gamma:
             return KernelSpec(trial.kernel, trial.width)
-        return KernelSpec(trial.kernel, gamma_of(trial.kernel, trial.width, median_distance(rows)))
+        return KernelSpec(trial.kernel, gamma_in_cell(trial.kernel, trial.width, rows))
 
     def errors(self, trials: Sequence[Trial]) -> Float64:
         """Return leave-one-out errors: squared, wrong rows, and weights; float64 (n_trials, 3)."""
@@ -105,8 +104,9 @@ class TrialCell:
         kernel = self._kernel(trial, merged.A)
         ridges = trial.ridge / merged.weights
         found = System(merged.A, kernel).solve(merged.Y, ridges, offset=trial.offset)
-        base = base_block(queries.astype(np.float64), merged.A.astype(np.float64), kernel.name)
-        values = apply_kernel(base, kernel, base) @ found.alpha.astype(np.float64) + found.offsets
+        own = find_kernel(kernel.name)
+        base = own.block(queries.astype(np.float64), merged.A.astype(np.float64))
+        values = own.apply(base, kernel, base) @ found.alpha.astype(np.float64) + found.offsets
         return rest_scores(values, self.classes, n_classes).reshape(len(queries), -1)
 
     def _positions(self) -> Codes:

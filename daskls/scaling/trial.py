@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from daskls.kernels.registry import find_kernel
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import Tree, no_cuts, route_rows
-from daskls.records import Float32, Float64, Int64, KernelName, SolverSpec
+from daskls.records import Float32, Float64, Int64, SolverSpec
 from daskls.scaling.regions import RegionJob, RegionRows, read_region
 from daskls.seeds import REGION_CELLS
 
@@ -15,8 +16,6 @@ __all__ = ["Trial", "cells_of", "cut_rows", "draw_cells", "in_scale", "own_cente
 
 # Cells of fewer rows say nothing about the others.
 LEAST_ROWS = 20
-# Kernels of inner products, which have no width.
-PRODUCTS = ("linear", "poly")
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Trial:
     offset : bool. Whether functions have one.
     """
 
-    kernel: KernelName
+    kernel: str
     width: float
     ridge: float
     is_gamma: bool = False
@@ -45,7 +44,7 @@ class Trial:
         cost = (given[0] if given else 1 / (2 * self.ridge),)
         if self.is_gamma:
             return replace(spec, kernel=self.kernel, C=cost, gamma=(self.width,))
-        width = None if self.kernel in PRODUCTS else self.width
+        width = self.width if find_kernel(self.kernel).has_width else None
         return replace(spec, kernel=self.kernel, C=cost, width=width)
 
 

@@ -7,10 +7,17 @@ projects the memory that it needs itself.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
-from daskls.records import F4, CellReport, Float64, LocalModel, Reals, SolverSpec, Targets
-from daskls.targets import TargetKind
+from daskls.records import (
+    F4,
+    CellReport,
+    Float64,
+    LocalModel,
+    Reals,
+    SolverSpec,
+    Targets,
+)
 
 __all__ = ["ROW_TEMPORARIES", "CellRows", "LocalSolver", "Sizes"]
 
@@ -59,16 +66,7 @@ class Sizes(Protocol):
 
 
 class LocalSolver(ABC):
-    """Trains the models of cells. It has no state: one serves all fits of a process.
-
-    Attributes
-    ----------
-    loss : str. The name in `SolverSpec.loss`, in `solvers.registry` and in estimators.
-    target : "classes" or "numbers". What `CellRows.targets` are to the loss.
-    """
-
-    loss: ClassVar[str]
-    target: ClassVar[TargetKind] = "classes"
+    """Trains the models of cells. It has no state: one serves all fits of a process."""
 
     @abstractmethod
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:

@@ -11,6 +11,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from daskls.kernels.registry import find_kernel
 from daskls.records import Codes, Float32, LocalModel, SolverSpec
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.data import CellData, Choice, Counts
@@ -19,7 +20,7 @@ from daskls.solvers.grid import Grid, resolve_grid
 from daskls.solvers.pairs import ClassPairs, pairs_nbytes
 from daskls.solvers.rows import LocalRows, rows_nbytes
 from daskls.solvers.search import GridSearch, grid_search_nbytes
-from daskls.solvers.width import Width, write_kernel
+from daskls.solvers.width import Width
 
 __all__ = ["CellSolver"]
 
@@ -99,7 +100,7 @@ class CellSolver(LocalSolver):
     def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
         """Replace the mean of the fold models by one model of all rows, at the same lambda."""
         K = np.empty_like(cell.base)
-        write_kernel(cell.base, choice.kernel, K)
+        find_kernel(spec.kernel).write(cell.base, choice.kernel, K)
         pairs = ClassPairs.of(cell, 0)
         cost = choice.C * grid.refit_scale
         starts = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import DISTANCE_KERNELS, N_GRID, Float64, Int64, SolverSpec
+from daskls.kernels.registry import find_kernel
+from daskls.records import N_GRID, Float64, Int64, SolverSpec
 
-__all__ = ["Grid", "find_choice", "grid_ends", "n_training_rows", "resolve_grid"]
+__all__ = ["Grid", "count_gammas", "find_choice", "grid_ends", "n_training_rows", "resolve_grid"]
 
 WIDEST, NARROWEST = 5.0, 0.2
 STRONGEST, WEAKEST = 0.01, 0.001
@@ -42,6 +43,19 @@ def n_training_rows(n_rows: int, n_folds: int) -> int:
     (1600, 6)
     """
     return n_rows - n_rows // n_folds
+
+
+def count_gammas(spec: SolverSpec, percentiles: tuple[float, ...] | None = None) -> int:
+    """Return the number of candidate values of gamma, which percentiles may take the place of.
+
+    >>> count_gammas(SolverSpec()), count_gammas(SolverSpec(kernel="linear"))
+    (10, 1)
+    """
+    if percentiles is not None:
+        return len(percentiles)
+    if spec.gamma is not None:
+        return len(spec.gamma)
+    return N_GRID if find_kernel(spec.kernel).has_width else 1
 
 
 def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) -> Grid:
@@ -76,12 +90,10 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
         scale = m / n_rows
     if spec.gamma is not None:
         gammas = tuple(sorted(spec.gamma))
-    elif spec.kernel in DISTANCE_KERNELS:
-        narrowest = NARROWEST * radius * m ** (-1.0 / n_features)
-        widths = np.geomspace(WIDEST * radius, narrowest, N_GRID)
-        gammas = tuple((widths ** (-2.0 if spec.kernel == "rbf" else -1.0)).tolist())
     else:
-        gammas = (1.0,)
+        narrowest = NARROWEST * radius * m ** (-1.0 / n_features)
+        widths = np.geomspace(WIDEST * radius, narrowest, count_gammas(spec))
+        gammas = tuple((widths ** -find_kernel(spec.kernel).width_power).tolist())
     return Grid(gammas, costs, scale)
 
 
@@ -109,12 +121,11 @@ def grid_ends(
         costs = tuple(1.0 / (2.0 * own * m) for own in lambdas)
     else:
         costs = tuple(np.full(len(m), end) for end in (min(spec.C), max(spec.C)))
-    if spec.gamma is None and spec.kernel in DISTANCE_KERNELS:
+    if spec.gamma is None:
         widths = WIDEST * radius, NARROWEST * radius * m ** (-1.0 / n_features)
-        gammas = tuple(own ** (-2.0 if spec.kernel == "rbf" else -1.0) for own in widths)
+        gammas = tuple(own ** -find_kernel(spec.kernel).width_power for own in widths)
     else:
-        given = spec.gamma or (1.0,)
-        gammas = tuple(np.full(len(m), end) for end in (min(given), max(given)))
+        gammas = tuple(np.full(len(m), end) for end in (min(spec.gamma), max(spec.gamma)))
     return {"C": (costs[0], costs[1]), "gamma": (gammas[0], gammas[1])}
 
 

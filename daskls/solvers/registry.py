@@ -1,35 +1,62 @@
-"""The registry of losses and their solvers: one line a loss.
+"""The registry of losses: one entry a loss, by what its targets are and its name.
 
-It names modules and imports none: estimators take the names from here, and a process that only
+It names solvers and imports none: estimators take the names from here, and a process that only
 predicts loads no solver.
 """
 
+from dataclasses import dataclass
 from functools import cache
 
 from daskls.errors import ParameterError
-from daskls.records import Decision
+from daskls.records import Decision, SolverSpec, TargetKind
 from daskls.registry import load_object
 from daskls.solvers.base import LocalSolver
 
-__all__ = ["ONE_VS_REST", "SOLVERS", "decision_of", "find_solver"]
+__all__ = ["LOSSES", "Loss", "find_loss", "find_solver", "losses_of"]
 
-# `SolverSpec.loss`, and the `LocalSolver` of it as ``module:class`` below the package.
-SOLVERS = {
-    "hinge": "solvers.hinge.solver:HingeSolver",
-    "squared_error": "solvers.squares.solver:SquaresSolver",
+
+@dataclass(frozen=True)
+class Loss:
+    """What is asked of a loss before its solver is loaded.
+
+    Attributes
+    ----------
+    solver : str. The `LocalSolver` of it as ``module:class`` below the package.
+    decision : "ovo" or "ovr". Whether its functions are of pairs of classes, or of one class
+        against all others; the first are counted as votes.
+    is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
+        values, and not by each cell from a grid of its own.
+    unused : tuple of str. Parameters of estimators that it has no use for.
+    """
+
+    solver: str
+    decision: Decision = "ovo"
+    is_global: bool = False
+    unused: tuple[str, ...] = ()
+
+
+LOSSES: dict[tuple[TargetKind, str], Loss] = {
+    ("classes", "hinge"): Loss("solvers.hinge.solver:HingeSolver"),
+    ("classes", "squared_error"): Loss(
+        "solvers.squares.solver:SquaresSolver",
+        decision="ovr",
+        is_global=True,
+        unused=("cv", "search", "refit", "tol"),
+    ),
 }
-# Losses whose functions are of one class against all others; of the others, of pairs of classes.
-ONE_VS_REST = ("squared_error",)
 
 
-def decision_of(loss: str) -> Decision:
-    """Return the kind of a loss's decision functions: "ovo" or "ovr"."""
-    return "ovr" if loss in ONE_VS_REST else "ovo"
+def losses_of(target: TargetKind) -> list[str]:
+    """Return the names of the losses of such targets.
+
+    >>> losses_of("classes")
+    ['hinge', 'squared_error']
+    """
+    return [name for kind, name in LOSSES if kind == target]
 
 
-@cache
-def find_solver(loss: str) -> LocalSolver:
-    """Return the solver of a loss; its module is imported at the first call.
+def find_loss(spec: SolverSpec) -> Loss:
+    """Return the entry of a spec's loss.
 
     Raises
     ------
@@ -37,14 +64,29 @@ def find_solver(loss: str) -> LocalSolver:
 
     Examples
     --------
-    >>> find_solver("hinge").loss
-    'hinge'
+    >>> find_loss(SolverSpec(loss="squared_error")).decision
+    'ovr'
     """
-    if loss not in SOLVERS:
-        known = ", ".join(repr(name) for name in SOLVERS)
+    if (spec.target, spec.loss) not in LOSSES:
+        known = ", ".join(map(repr, losses_of(spec.target)))
         raise ParameterError(
-            f"loss={loss!r} is a loss that this daskls has no solver for; it has {known}. Give one "
-            "of these, or upgrade daskls."
+            f"loss={spec.loss!r} is a loss that this daskls has no solver for; it has {known}. "
+            "Give one of these, or upgrade daskls."
         )
-    solver: LocalSolver = load_object(SOLVERS[loss])()
+    return LOSSES[spec.target, spec.loss]
+
+
+def find_solver(spec: SolverSpec) -> LocalSolver:
+    """Return the solver of a spec's loss; its module is imported at the first call.
+
+    Raises
+    ------
+    ParameterError : no loss of that name
+    """
+    return _load(find_loss(spec).solver)
+
+
+@cache
+def _load(place: str) -> LocalSolver:
+    solver: LocalSolver = load_object(place)()
     return solver

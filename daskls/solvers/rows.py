@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskls.kernels.frame import framed
-from daskls.kernels.gram import GRAM_TILE_ROWS, base_matrix, squared_norms
+from daskls.kernels.gram import GRAM_TILE_ROWS, squared_norms
+from daskls.kernels.registry import find_kernel
 from daskls.records import (
-    DISTANCE_KERNELS,
     F4,
     F8,
     CellReport,
@@ -89,6 +89,15 @@ class LocalRows:
         radius = float(np.sqrt(squared_norms(rows.astype(np.float64)).max()))
         return cls(frame, rows, weights, classes, present, radius, spec, started)
 
+    @classmethod
+    def of_neighbors(cls, X: Reals, codes: Ints, weights: Float64, spec: SolverSpec) -> "LocalRows":
+        """As `of`, for rows that are near each other in the kernel's feature space.
+
+        Where that depends on the origin, they stay where they are.
+        """
+        at_origin = not find_kernel(spec.kernel).is_euclidean
+        return cls.of(X, codes, weights, spec, at_origin=at_origin)
+
     @property
     def unit(self) -> float:
         """The length that rows are measured in, for the kernels of distances.
@@ -96,7 +105,7 @@ class LocalRows:
         Near the radius, so that float32 neither overflows nor underflows; a power of two, so that
         it rounds nothing.
         """
-        far = self.spec.kernel in DISTANCE_KERNELS and self.radius > 0.0
+        far = find_kernel(self.spec.kernel).has_width and self.radius > 0.0
         return 2.0 ** round(math.log2(self.radius)) if far else 1.0
 
     def data(self, folds: Int64) -> tuple[Int64, CellData]:
@@ -109,7 +118,7 @@ class LocalRows:
         rows = self.rows[order] / np.float32(self.unit)
         return order, CellData(
             rows,
-            base_matrix(rows.astype(np.float64), self.spec.kernel),
+            find_kernel(self.spec.kernel).matrix(rows.astype(np.float64)),
             self.present[order],
             folds[order],
             self.weights[order].astype(np.float32),
@@ -123,7 +132,7 @@ class LocalRows:
     @property
     def _gamma_unit(self) -> float:
         """The factor of gamma for rows measured in ``unit``."""
-        return self.unit if self.spec.kernel == "exponential" else self.unit**2
+        return 1.0 / find_kernel(self.spec.kernel).gamma_of(self.unit)
 
     def constant(self, report: CellReport) -> LocalModel:
         """Return the model that predicts, everywhere, the class of the largest weight."""

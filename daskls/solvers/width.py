@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.kernels.exponential import exp_terms
-from daskls.kernels.gram import apply_kernel
-from daskls.kernels.products import write_rbf
-from daskls.records import DISTANCE_KERNELS, F4, Float32, Float64, KernelSpec, SolverSpec
+from daskls.kernels.registry import find_kernel
+from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of
 from daskls.solvers.pairs import ClassPairs
 
-__all__ = ["Line", "Seeds", "Width", "write_kernel"]
+__all__ = ["Line", "Seeds", "Width"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +68,8 @@ class Width(ABC):
         gamma : float
         seeds : Seeds. Where later solves may start.
         """
-        write_kernel(self.pairs.cell.base, kernel_of(self.spec, gamma), self.K)
+        kernel = kernel_of(self.spec, gamma)
+        find_kernel(kernel.name).write(self.pairs.cell.base, kernel, self.K)
 
     @abstractmethod
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
@@ -97,12 +96,3 @@ class Width(ABC):
         betas : float32 array, shape (n_folds, s)
         offsets : float64 array, shape (n_folds, n_pairs)
         """
-
-
-def write_kernel(base: Float32, kernel: KernelSpec, out: Float32) -> None:
-    """Write a cell's kernel matrix: by the compiled exponential where there is one."""
-    if kernel.name not in DISTANCE_KERNELS:
-        apply_kernel(base, kernel, out)
-        return
-    none = np.empty((0, len(out)), np.float32)
-    write_rbf(base, *exp_terms(kernel.gamma), none, out, none)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.kernels.registry import KERNELS
 from daskls.records import CellReport, Int64, Ints, SolverSpec, Table
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
@@ -25,9 +26,8 @@ __all__ = [
     "spec_to_json",
 ]
 
-KERNELS = ("rbf", "exponential", "linear", "poly")
 # Fields of a spec that are younger than stores without them, and what those stores meant.
-UNSAID = (("loss", "hinge"), ("width", None))
+UNSAID = (("loss", "hinge"), ("target", "classes"), ("width", None))
 # Labels are held by every process that answers; a dtype may claim far more than they have text.
 MAX_LABELS_NBYTES = 64 << 20
 
@@ -84,6 +84,7 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
     spec = SolverSpec(**{**values, **lists})
     _expect(spec.kernel in KERNELS, "kernel")
     _expect(type(spec.loss) is str, "loss")
+    _expect(spec.target in TARGET_DTYPES, "target")
     _expect(spec.width is None or (type(spec.width) is float and spec.width > 0), "width")
     _expect(type(spec.degree) is int and spec.degree >= 0, "degree")
     for name in ("C", "gamma"):

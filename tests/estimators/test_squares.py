@@ -287,7 +287,7 @@ def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C):
     rows, codes = rng.normal(size=(m, d)), rng.integers(0, n_classes, m)
     spec = SolverSpec(loss="squared_error", kernel=kernel, C=(C,), gamma=(0.3,))
     sizes = TaskSizes(d, 8, n_classes, m, spec)
-    solver, models = find_solver("squared_error"), []
+    solver, models = find_solver(spec), []
     cell = CellRows(rows, codes, np.ones(m), CellReport(0, 0, 0, 0, 0.0), (0,))
     peak = peak_of(lambda: models.extend(solver.fit([cell], spec)))
     # In float64, as of C = 1e7, it takes nearly twice as much; the plan cannot know.

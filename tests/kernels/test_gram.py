@@ -4,7 +4,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels.frame import framed
-from daskls.kernels.gram import GRAM_TILE_ROWS, apply_kernel, base_block, base_matrix
+from daskls.kernels.gram import GRAM_TILE_ROWS
+from daskls.kernels.registry import find_kernel
 from daskls.records import Frame, KernelSpec
 
 KERNELS = [
@@ -28,9 +29,9 @@ def naive_of(A, B, kernel):
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
 def test_block_equals_the_definition(kernel, d):
     A, B = rows(11, d), rows(7, d, 1)
-    base = base_block(A, B, kernel.name)
+    base = find_kernel(kernel.name).block(A, B)
     assert base.dtype == np.float64
-    K = apply_kernel(base, kernel, base)
+    K = find_kernel(kernel.name).apply(base, kernel, base)
     assert K is base
     expected = np.maximum(naive_of(A, B, kernel), np.exp(-60.0) if kernel.name == "rbf" else -9e9)
     np.testing.assert_allclose(K, expected, rtol=1e-11, atol=1e-12)
@@ -40,16 +41,16 @@ def test_block_equals_the_definition(kernel, d):
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
 def test_matrix_equals_the_definition(kernel, d):
     A = rows(13, d)
-    base = base_matrix(A, kernel.name)
+    base = find_kernel(kernel.name).matrix(A)
     assert base.dtype == np.float32
-    K = apply_kernel(base, kernel, np.empty_like(base))
+    K = find_kernel(kernel.name).apply(base, kernel, np.empty_like(base))
     expected = naive_of(A, A, kernel)
     np.testing.assert_allclose(K, expected, rtol=5e-5, atol=1e-5)
 
 
 def test_matrix_of_more_rows_than_a_panel():
     A = rows(GRAM_TILE_ROWS + 45, 3)
-    base = base_matrix(A, "rbf")
+    base = find_kernel("rbf").matrix(A)
     squared = ((A[:, None] - A[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(base, squared, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(base, base.T, rtol=1e-6, atol=1e-6)
@@ -58,10 +59,10 @@ def test_matrix_of_more_rows_than_a_panel():
 def test_distance_of_a_row_to_itself_is_zero():
     A = rows(GRAM_TILE_ROWS + 5, 6) * 1e3
     A[7] = A[3]
-    base = base_matrix(A, "rbf")
+    base = find_kernel("rbf").matrix(A)
     assert (np.diagonal(base) == 0).all()
     assert (base >= 0).all()
-    K = apply_kernel(base, KernelSpec("rbf", 25.0), np.empty_like(base))
+    K = find_kernel("rbf").apply(base, KernelSpec("rbf", 25.0), np.empty_like(base))
     assert (np.diagonal(K) == 1).all()
     assert K[7, 3] == pytest.approx(1.0, abs=1e-4)
 
@@ -74,13 +75,13 @@ def test_features_offset_by_a_million():
     A = framed(large, Frame(center))
     assert A.dtype == np.float64
     squared = ((small[:, None] - small[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(base_matrix(A, "rbf"), squared, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(find_kernel("rbf").matrix(A), squared, rtol=1e-6, atol=1e-9)
 
 
 def test_narrow_kernels_have_no_subnormal_values():
     A = rows(30, 3) * 100
-    base = base_matrix(A, "rbf")
-    K = apply_kernel(base, KernelSpec("rbf", 1e4), np.empty_like(base))
+    base = find_kernel("rbf").matrix(A)
+    K = find_kernel("rbf").apply(base, KernelSpec("rbf", 1e4), np.empty_like(base))
     off = K[~np.eye(30, dtype=bool)]
     assert (off >= np.finfo(np.float32).tiny).all()
     assert (off < 1e-20).all()
@@ -100,11 +101,11 @@ def one_thread():
 @pytest.mark.parametrize("name", ["rbf", "linear"])
 def test_bits_of_a_row_do_not_depend_on_other_rows(name, n_columns, d):
     A, B = rows(GRAM_TILE_ROWS + 70, d), rows(n_columns, d, 1)
-    whole = base_block(A, B, name)
+    whole = find_kernel(name).block(A, B)
     for start, stop in [(0, 1), (5, 6), (3, 20), (200, 300), (GRAM_TILE_ROWS, GRAM_TILE_ROWS + 70)]:
-        part = base_block(np.ascontiguousarray(A[start:stop]), B, name)
+        part = find_kernel(name).block(np.ascontiguousarray(A[start:stop]), B)
         np.testing.assert_array_equal(part, whole[start:stop])
-    backwards = base_block(np.ascontiguousarray(A[::-1]), B, name)
+    backwards = find_kernel(name).block(np.ascontiguousarray(A[::-1]), B)
     np.testing.assert_array_equal(backwards[::-1], whole)
 
 
@@ -114,9 +115,9 @@ def test_bits_of_a_row_do_not_depend_on_its_place(d):
     B = rows(1100, d, 1)
     A = np.repeat(rows(1, d), GRAM_TILE_ROWS, axis=0)
     for n_columns in [*range(200, 270), 299, 500, 501, 1001]:
-        base = base_block(A, B[:n_columns], "linear")
+        base = find_kernel("linear").block(A, B[:n_columns])
         assert (base == base[0]).all(), n_columns
 
 
 def test_no_rows_give_no_values():
-    assert base_block(np.empty((0, 3)), rows(4, 3), "rbf").shape == (0, 4)
+    assert find_kernel("rbf").block(np.empty((0, 3)), rows(4, 3)).shape == (0, 4)

@@ -10,13 +10,14 @@ import pytest
 SOLVE = """
 import numpy as np
 from daskls.kernels import hinge, line, offset, products, steps
-from daskls.kernels.gram import apply_kernel, base_matrix
+from daskls.kernels.registry import find_kernel
 from daskls.records import KernelSpec
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(97, 3))
 y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=97) > 0, 1, -1).astype(np.float32)
-K = apply_kernel(base_matrix(X, "rbf"), KernelSpec("rbf", 0.5), np.empty((97, 97), np.float32))
+RBF = find_kernel("rbf")
+K = RBF.apply(RBF.matrix(X), KernelSpec("rbf", 0.5), np.empty((97, 97), np.float32))
 bound, ones = 10 * y, np.ones(97, np.float32)
 cap = steps.CLIPPED
 """

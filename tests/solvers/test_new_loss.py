@@ -16,7 +16,7 @@ from daskls.kernels.decision import decide_pairs
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.registry import SOLVERS, find_solver
+from daskls.solvers.registry import LOSSES, Loss, losses_of
 from examples import load_example
 
 LOSS = "squared_hinge"
@@ -27,13 +27,11 @@ C, GAMMA = 1.5, 0.5
 def registered(monkeypatch):
     """Add the example's module, its line to the register, and the name to the constraint."""
     module = load_example(monkeypatch, LOSS, f"daskls/solvers/{LOSS}.py")
-    place = f"{module.__name__.removeprefix('daskls.')}:SquaredHingeSolver"
-    monkeypatch.setitem(SOLVERS, LOSS, place)
+    entry = Loss(f"{module.__name__.removeprefix('daskls.')}:SquaredHingeSolver")
+    monkeypatch.setitem(LOSSES, ("classes", LOSS), entry)
     constraints = daskls.VoronoiSVC._parameter_constraints
     # Read from the register as the class is made.
-    monkeypatch.setitem(constraints, "loss", [StrOptions(set(SOLVERS))])
-    yield
-    find_solver.cache_clear()
+    monkeypatch.setitem(constraints, "loss", [StrOptions(set(losses_of("classes")))])
 
 
 def decisions_of(X, y, weights, X_query):

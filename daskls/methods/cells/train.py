@@ -49,7 +49,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     if (bundle.first_leaf, bundle.last_leaf) in finished_bundles(Path(job.root)):
         return None
     partition = load_partition(job.root, job.fingerprint)
-    solver = find_solver(job.spec.loss)
+    solver = find_solver(job.spec)
     branches: list[Tree] = []
     models: list[LocalModel] = []
     with one_blas_thread():

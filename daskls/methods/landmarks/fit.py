@@ -8,6 +8,7 @@ import numpy as np
 
 from daskls.kernels.gauge import find_gauge
 from daskls.kernels.landmarks import mean_square
+from daskls.kernels.registry import find_kernel
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
 from daskls.methods.landmarks.model import LinearModel, write_linear_model
 from daskls.methods.landmarks.plan import most_landmarks, n_candidates
@@ -114,11 +115,11 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
             landmarks = draw_landmarks(X, gauge, wanted, drawn)
         else:
             landmarks, deviations = find_components(X, gauge, wanted)
-            if method.projection == "rbf":
+            if find_kernel(method.projection).has_width:
                 # A distance needs a point: that one deviation away from the center.
                 landmarks *= deviations[:, None]
     gamma = None
-    if method.projection == "rbf":
+    if find_kernel(method.projection).has_width:
         gamma = begun.request.spec.gamma[0] if begun.request.spec.gamma else scale_gamma(begun)
     write_landmarks(begun.root, landmarks, gamma)
 

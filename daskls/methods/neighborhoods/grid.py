@@ -30,6 +30,7 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle, folds_of
 from daskls.seeds import CANDIDATE
+from daskls.solvers.grid import count_gammas
 from daskls.solvers.hinge.neighborhood import candidate_models
 from daskls.solvers.sums import total, totals
 from daskls.store.exchange import Rows
@@ -126,9 +127,7 @@ def evaluate_centers(
     Shape (n_centers, n_gammas, n_costs, 2).
     """
     reader = job.handle.open()
-    n_gammas = job.spec.n_gammas
-    if job.neighbors.percentiles is not None:
-        n_gammas = len(job.neighbors.percentiles)
+    n_gammas = count_gammas(job.spec, job.neighbors.percentiles)
     counted = np.zeros((len(positions), n_gammas, job.spec.n_costs, 2))
     number = 0
     with one_blas_thread():
@@ -154,7 +153,6 @@ def _evaluate_center(
         job.spec,
         job.neighbors.percentiles,
         seed,
-        at_origin=job.spec.kernel == "poly",
     )
     weight = total(asked.weights)
     found = []

@@ -85,5 +85,4 @@ def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> Local
         method.percentiles,
         CellReport(0, 0, 0, 0, 0.0),
         QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0])),
-        at_origin=spec.kernel == "poly",
     )

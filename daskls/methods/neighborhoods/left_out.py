@@ -22,6 +22,7 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle
 from daskls.seeds import EVALUATED
+from daskls.solvers.grid import count_gammas
 from daskls.solvers.hinge.neighborhood import candidate_models
 from daskls.solvers.sums import totals
 from daskls.store.exchange import Rows
@@ -63,7 +64,7 @@ def left_out_errors(
     k = min(neighbors.n_neighbors[0] + 1, begun.scan.n_kept)
     batch = plan_batch(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
     job = NeighborJob(handle, spec, neighbors, k, begun.seed, batch)
-    shape = 1, _n_gammas(job), spec.n_costs
+    shape = 1, count_gammas(spec, job.neighbors.percentiles), spec.n_costs
     running = np.arange(shape[1] * shape[2])
     ends = [0, *(max(int(len(positions) * share), 1) for share in ROUNDS)]
     found: list[Float64] = []
@@ -85,11 +86,6 @@ def _errors(found: list[Float64]) -> Float64:
     return errors
 
 
-def _n_gammas(job: NeighborJob) -> int:
-    percentiles = job.neighbors.percentiles
-    return job.spec.n_gammas if percentiles is None else len(percentiles)
-
-
 @undisturbed
 def evaluate_left_out(
     positions: Int64, running: Int64, job: NeighborJob, n_classes: int
@@ -98,7 +94,8 @@ def evaluate_left_out(
 
     0 of candidates that are no longer running.
     """
-    counted = np.zeros((len(positions), _n_gammas(job) * job.spec.n_costs, 2))
+    n_gammas = count_gammas(job.spec, job.neighbors.percentiles)
+    counted = np.zeros((len(positions), n_gammas * job.spec.n_costs, 2))
     reader = job.handle.open()
     asked = reader.read_positions(positions)
     row = 0
@@ -146,7 +143,6 @@ def _labels(
             spec,
             percentiles,
             seed,
-            at_origin=spec.kernel == "poly",
         )
         for candidate, model in zip(own.tolist(), models, strict=True):
             scores = model_scores(model, asked.X, n_classes)

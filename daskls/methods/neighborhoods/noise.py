@@ -61,7 +61,6 @@ def leave_one_out(
                     int(codes[query]),
                     reader.spec,
                     LEFT_OUT(seed, row=first + query),
-                    at_origin=reader.spec.kernel == "poly",
                 )
     return agreement
 

@@ -103,7 +103,6 @@ def _fit_all(
                 report,
                 # The center's own row names it: the number of a center depends on all others.
                 NEIGHBORHOOD(job.seed, row=int(found.numbers[i, 0])),
-                at_origin=job.spec.kernel == "poly",
             )
             number += 1
 
@@ -132,7 +131,6 @@ def evaluate_row(position: int, job: NeighborJob) -> Float64:
                     job.spec,
                     job.neighbors.percentiles,
                     EVALUATED(job.seed, row=int(found.numbers[0, 0]), n_neighbors=k),
-                    at_origin=job.spec.kernel == "poly",
                 )
                 for k in job.neighbors.n_neighbors
             ]

@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 
 from daskls.errors import ParameterError
-from daskls.kernels.decision import DECISION_TILE_ROWS
-from daskls.kernels.gram import TILE_COLUMNS
+from daskls.kernels.gram import DECISION_TILE_ROWS, TILE_COLUMNS
+from daskls.kernels.registry import find_kernel
 from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.methods.average import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
@@ -191,7 +191,7 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:
     """Bytes of the kernel values of the queries that a model answers together, and of a product."""
-    if spec.kernel == "rbf":
+    if find_kernel(spec.kernel).has_width:
         # A tile of products; kernel values are kept of one query.
         return DECISION_TILE_ROWS * n_support * F8
     slab = slab_rows(n_support) * n_support * F8

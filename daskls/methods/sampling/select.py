@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.kernels.registry import find_kernel
 from daskls.methods.sampling.train import TrainJob, read_drawn, read_further
 from daskls.records import CellReport, Int64, LocalModel
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -36,10 +37,9 @@ def evaluate_candidates(
             percentiles,
             CellReport(0, 0, 0, 0, 0.0),
             SELECTING(own.draws.seed, n_rows=n_rows),
-            at_origin=own.spec.kernel == "poly",
         )
     report = model.report
-    has_gamma = own.spec.kernel != "linear" and not math.isnan(report.gamma)
+    has_gamma = find_kernel(own.spec.kernel).has_gamma and not math.isnan(report.gamma)
     return {
         "C": None if math.isnan(report.C) else report.C,
         "gamma": report.gamma if has_gamma else None,

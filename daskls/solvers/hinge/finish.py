@@ -12,8 +12,9 @@ decide, these are computed in float64 too.
 
 import numpy as np
 
-from daskls.kernels.gram import GRAM_TILE_ROWS, apply_kernel, base_block
+from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.products import multiply_rows
+from daskls.kernels.registry import find_kernel
 from daskls.records import Float32, Float64, Int64, KernelSpec
 from daskls.solvers.data import Counts
 from daskls.solvers.hinge.problem import Problem
@@ -128,7 +129,7 @@ class _Finish:
         h = self.problem.signs - self.products - self.offsets[:, None]
         # A row's loss, less what it adds to the dual; held-out rows have neither bound nor beta.
         slopes = np.where(self.bounds * h > 0, self.bounds, 0.0) - self.betas
-        error = KERNEL_ERROR * (self.kernel.degree if self.kernel.name == "poly" else 1)
+        error = KERNEL_ERROR * find_kernel(self.kernel.name).rounding(self.kernel)
         return (slopes * h).sum(axis=1), error * (np.abs(slopes) * sizes).sum(axis=1)
 
     def _multiply(self, vectors: Float64) -> Float64:
@@ -146,5 +147,6 @@ class _Finish:
             panel: Float64 = self.problem.K[own].astype(float)
             return panel
         A = self.rows.astype(float)
-        base = base_block(A[own], A, self.kernel.name)
-        return apply_kernel(base, self.kernel, base)
+        kernel = find_kernel(self.kernel.name)
+        base = kernel.block(A[own], A)
+        return kernel.apply(base, self.kernel, base)

@@ -22,6 +22,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
+from daskls.solvers.data import kernel_of
 from daskls.solvers.rows import LocalRows
 
 __all__ = ["fit_large", "held_nbytes", "large_nbytes"]
@@ -66,14 +67,14 @@ def fit_large(
 
     Notes
     -----
-    Kernels are taken around the rows' mean, for "poly" around the origin. One-vs-one.
+    Kernels are taken as of `LocalRows.of_neighbors`. One-vs-one.
     """
-    own = LocalRows.of(X, codes, weights, spec, at_origin=spec.kernel == "poly")
+    own = LocalRows.of_neighbors(X, codes, weights, spec)
     report = own.described(report)
     if len(own.classes) == 1 or (X[0] == X).all():
         return own.constant(report), np.empty(0, np.int64)
     _check_spread(X, own)
-    kernel = KernelSpec(spec.kernel, spec.gamma[0] if spec.gamma else 1.0, spec.degree, spec.coef0)
+    kernel = kernel_of(spec, spec.gamma[0] if spec.gamma else 1.0)
     cost = float((spec.C or (1.0,))[0])
     svc, most = _train(own, kernel, cost, spec.tol, cache_nbytes)
     # scikit-learn's values of more than two classes speak for the first class of a pair.
@@ -111,7 +112,7 @@ def _check_spread(X: Reals, own: LocalRows) -> None:
     """
     if own.radius < SMALLEST_NORMAL:
         spread = float(np.abs(framed(X, own.frame)).max())
-        of = "the origin" if own.spec.kernel == "poly" else "their mean"
+        of = "their mean" if own.frame.center.any() else "the origin"
         raise DataError(
             f"The features of the {len(X)} rows that one SVM trains on are within {spread:.3g} of "
             f"{of}, but models keep them as float32, which is inexact below {SMALLEST_NORMAL:.3g}. "

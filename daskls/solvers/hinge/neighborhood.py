@@ -26,7 +26,7 @@ from daskls.records import (
 from daskls.solvers.data import CellData, Choice, Counts, kernel_of
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import assign_folds
-from daskls.solvers.grid import Grid
+from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.hinge.solver import HINGE
 from daskls.solvers.percentiles import width_gammas
 from daskls.solvers.platt import fit_sigmoid, sigmoid
@@ -83,8 +83,6 @@ def grid_errors(
     spec: SolverSpec,
     percentiles: tuple[float, ...] | None,
     seed: tuple[int, ...],
-    *,
-    at_origin: bool = False,
 ) -> Float64:
     """Return the errors of every candidate in k'-internal cross-validation.
 
@@ -97,19 +95,17 @@ def grid_errors(
     spec : SolverSpec. Its C, and gamma if ``percentiles`` is None, are the candidates.
     percentiles : tuple of float, decreasing, or None. Widths, as percentiles of the distances.
     seed : tuple of int. Names the neighborhood.
-    at_origin : bool. Take kernels around the origin, not the rows' mean.
 
     Returns
     -------
     errors : float64 array, shape (n_gammas, n_costs, 2), widest first, smallest C first. Weight of
         the inner rows decided wrongly, 0 where all rows have one class; weight of all inner rows.
     """
-    own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
+    own = LocalRows.of_neighbors(X, codes, weights, spec)
     if _is_trivial(own):
         wrong = own.present != np.bincount(own.present, weights).argmax()
         error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
-        n_gammas = len(percentiles) if percentiles is not None else len(spec.gamma or (1.0,))
-        return np.full((n_gammas, len(spec.C or ()), 2), error)
+        return np.full((count_gammas(spec, percentiles), spec.n_costs, 2), error)
     order, cell = own.data(_inner_folds(own, n_inner, seed))
     return _errors(cell, spec, _grid(own, order, cell, percentiles, seed))
 
@@ -136,14 +132,12 @@ def fit_neighborhood(
     percentiles: tuple[float, ...] | None,
     report: CellReport,
     seed: tuple[int, ...],
-    *,
-    at_origin: bool = False,
 ) -> LocalModel:
     """Train one SVM on a neighborhood; of several candidates, the best on its inner rows.
 
     Parameters
     ----------
-    X, codes, weights, n_inner, spec, percentiles, seed, at_origin : as for `grid_errors`
+    X, codes, weights, n_inner, spec, percentiles, seed : as for `grid_errors`
     report : CellReport. Carries the cell's and the leaf's number; the rest is filled in.
 
     Returns
@@ -155,12 +149,11 @@ def fit_neighborhood(
     Trained to the plain duality gap. Peak memory: 2 float32 matrices of k x k, one more a pair of
     classes beyond two.
     """
-    own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
+    own = LocalRows.of_neighbors(X, codes, weights, spec)
     report = own.described(report)
     if _is_trivial(own):
         return own.constant(report)
-    n_gammas = spec.n_gammas if percentiles is None else len(percentiles)
-    has_choice = n_gammas * spec.n_costs > 1
+    has_choice = count_gammas(spec, percentiles) * spec.n_costs > 1
     folds = _inner_folds(own, n_inner, seed) if has_choice else np.zeros(len(X), np.int64)
     order, cell = own.data(folds)
     grid = _grid(own, order, cell, percentiles, seed)
@@ -176,20 +169,17 @@ def candidate_models(
     spec: SolverSpec,
     percentiles: tuple[float, ...] | None,
     seed: tuple[int, ...],
-    *,
-    at_origin: bool = False,
 ) -> Iterator[LocalModel]:
     """Yield the model of a neighborhood at every candidate: widest first, smallest C first.
 
     Parameters
     ----------
-    X, codes, weights, spec, percentiles, seed, at_origin : as for `grid_errors`
+    X, codes, weights, spec, percentiles, seed : as for `grid_errors`
     """
-    own = LocalRows.of(X, codes, weights, spec, at_origin=at_origin)
+    own = LocalRows.of_neighbors(X, codes, weights, spec)
     report = own.described(CellReport(0, 0, 0, 0, 0.0))
     if _is_trivial(own):
-        n_gammas = spec.n_gammas if percentiles is None else len(percentiles)
-        yield from [own.constant(report)] * (n_gammas * spec.n_costs)
+        yield from [own.constant(report)] * (count_gammas(spec, percentiles) * spec.n_costs)
         return
     order, cell = own.data(np.zeros(len(X), np.int64))
     grid = _grid(own, order, cell, percentiles, seed)
@@ -221,8 +211,6 @@ def label_probability(
     code: int,
     spec: SolverSpec,
     seed: tuple[int, ...],
-    *,
-    at_origin: bool = False,
 ) -> float:
     """Return the probability that a row has its label, by the SVM of its neighborhood.
 
@@ -234,7 +222,6 @@ def label_probability(
     code : int. The row's label; against it, all other classes are one.
     spec : SolverSpec of one candidate
     seed : tuple of int. Names the row.
-    at_origin : bool. Take kernels around the origin, not the rows' mean.
 
     Returns
     -------
@@ -248,7 +235,7 @@ def label_probability(
     mine = (codes == code).astype(np.int64)
     if mine.all() or not mine.any():
         return float(mine[0])
-    own = LocalRows.of(X, mine, np.ones(len(X)), spec, at_origin=at_origin)
+    own = LocalRows.of_neighbors(X, mine, np.ones(len(X)), spec)
     if _is_trivial(own):
         return float(mine.mean())
     order, cell = own.data(assign_folds(own.present, spec.cv, seed))

@@ -3,8 +3,9 @@
 import numpy as np
 
 from daskls.kernels.line import line_solver
+from daskls.kernels.registry import find_kernel
 from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
-from daskls.records import DISTANCE_KERNELS, Float32, Int64, SolverSpec
+from daskls.records import Float32, Int64, SolverSpec
 from daskls.solvers.data import Counts, max_steps
 
 __all__ = ["Problem"]
@@ -33,7 +34,7 @@ class Problem:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
         self.spec = spec
         self._lines = line_solver(
-            unit=spec.kernel in DISTANCE_KERNELS, with_offset=spec.fit_intercept
+            unit=find_kernel(spec.kernel).unit_diagonal, with_offset=spec.fit_intercept
         )
         self.counts = Counts()
 

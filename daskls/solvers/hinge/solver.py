@@ -21,7 +21,6 @@ class HingeSolver(CellSolver):
     Peak memory: 2 float32 matrices of m x m, for more than two classes as many again.
     """
 
-    loss = "hinge"
     width = HingeWidth
 
     def solve_all(

@@ -2,18 +2,17 @@
 
 import numpy as np
 
-from daskls.kernels.exponential import exp_terms
-from daskls.kernels.gram import apply_kernel
 from daskls.kernels.line import line_solver
-from daskls.kernels.products import gather_pairs, multiply_rows, write_rbf
+from daskls.kernels.products import gather_pairs, multiply_rows
+from daskls.kernels.registry import find_kernel
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
-from daskls.records import DISTANCE_KERNELS, F4, Float32, Float64, KernelSpec, SolverSpec
+from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of, max_steps
 from daskls.solvers.hinge.finish import finish_folds
 from daskls.solvers.hinge.problem import Problem
 from daskls.solvers.pairs import BLOCKS_SHARE, ClassPairs
-from daskls.solvers.width import Line, Seeds, Width, write_kernel
+from daskls.solvers.width import Line, Seeds, Width
 
 __all__ = ["HingeWidth"]
 
@@ -27,7 +26,7 @@ class HingeWidth(Width):
     def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
         super().__init__(pairs, spec, folds)
         self._solve = line_solver(
-            unit=spec.kernel in DISTANCE_KERNELS, with_offset=spec.fit_intercept
+            unit=find_kernel(spec.kernel).unit_diagonal, with_offset=spec.fit_intercept
         )
         self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED
         self._max_steps = np.array([max_steps(m) for m in pairs.sizes], np.int64)
@@ -79,15 +78,12 @@ class HingeWidth(Width):
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
         self._sources[len(self.folds) :] = seeds.betas
         self._gathered = -1
-        if len(self.pairs) > 1:
-            if is_new:
-                write_kernel(self.pairs.cell.base, kernel, self.K)
-        elif is_new and kernel.name in DISTANCE_KERNELS:
-            base, terms = self.pairs.cell.base, exp_terms(kernel.gamma)
-            write_rbf(base, *terms, self._used, self.K, self._products)
-        else:
-            if is_new:
-                apply_kernel(self.pairs.cell.base, kernel, self.K)
+        # Pairs among several have matrices of their own, and products with those.
+        is_alone = len(self.pairs) == 1
+        if is_new:
+            sources = (self._used, self._products) if is_alone else ()
+            find_kernel(kernel.name).write(self.pairs.cell.base, kernel, self.K, *sources)
+        elif is_alone:
             multiply_rows(self.K, self._used, self._products)
 
     @property

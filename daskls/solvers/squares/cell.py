@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.kernels.gram import base_block
-from daskls.records import Float32, Float64, Int64, Ints, KernelName
+from daskls.kernels.registry import find_kernel
+from daskls.records import Float32, Float64, Int64, Ints
 
-__all__ = ["MergedRows", "gamma_of", "median_distance", "merge_equal_rows", "signs_of"]
+__all__ = ["MergedRows", "gamma_in_cell", "merge_equal_rows", "signs_of"]
 
 # Rows whose distances to each other tell the unit of widths.
 MEASURED_ROWS = 200
@@ -34,24 +34,16 @@ def signs_of(present: Ints, n_classes: int) -> Float64:
     return np.where(present[:, None] == wanted, 1.0, -1.0)
 
 
-def median_distance(A: Float32) -> float:
-    """Return the median distance of some rows, evenly spaced; equal rows are left out.
+def gamma_in_cell(name: str, width: float, A: Float32) -> float:
+    """Return gamma of a width that is a multiple of the median distance of a cell's rows.
 
-    The unit that widths are multiples of, cell by cell; 1 where all rows are equal.
+    Of some of them, evenly spaced; equal rows are left out. The median is 1 where all are equal.
     """
+    kernel = find_kernel(name)
     S = A[:: max(1, len(A) // MEASURED_ROWS)].astype(np.float64)
-    D = base_block(S, S, "exponential")[np.triu_indices(len(S), 1)]
+    D = kernel.distances(S)[np.triu_indices(len(S), 1)]
     D = D[D > 0]
-    return float(np.median(D)) if len(D) else 1.0
-
-
-def gamma_of(kernel: KernelName, width: float, unit: float) -> float:
-    """Return gamma of a width in units of a cell's median distance.
-
-    >>> gamma_of("rbf", 0.5, 2.0), gamma_of("exponential", 0.5, 4.0)
-    (1.0, 0.5)
-    """
-    return float((width * unit) ** (-2.0 if kernel == "rbf" else -1.0))
+    return kernel.gamma_of(width * (float(np.median(D)) if len(D) else 1.0))
 
 
 @dataclass(frozen=True, eq=False)

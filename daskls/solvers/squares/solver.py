@@ -8,8 +8,8 @@ from typing import cast
 import numpy as np
 
 from daskls.errors import ParameterError
+from daskls.kernels.registry import find_kernel
 from daskls.records import (
-    DISTANCE_KERNELS,
     F8,
     Codes,
     Float32,
@@ -21,11 +21,11 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
+from daskls.solvers.data import kernel_of
 from daskls.solvers.rows import LocalRows, rows_nbytes
 from daskls.solvers.squares.cell import (
     MergedRows,
-    gamma_of,
-    median_distance,
+    gamma_in_cell,
     merge_equal_rows,
     signs_of,
 )
@@ -51,8 +51,6 @@ class SquaresSolver(LocalSolver):
     Source: Saunders, Gammerman, Vovk 1998; Suykens, Vandewalle 1999, with an offset. The ridge is
     1 / (2 C), as in the objective ``|f|^2 / 2 + C sum_i w_i (y_i - f(x_i))^2``.
     """
-
-    loss = "squared_error"
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Solve the system of each cell.
@@ -123,7 +121,7 @@ class SquaresSolver(LocalSolver):
         """As of `LocalSolver`: twice as much where coefficients may be kept in two parts."""
         spec = sizes.spec
         is_mild = spec.C is None or max(spec.C) <= MILD_COST
-        parts = 1 if is_mild and spec.kernel in DISTANCE_KERNELS else 2
+        parts = 1 if is_mild and find_kernel(spec.kernel).unit_diagonal else 2
         return parts * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
@@ -176,7 +174,6 @@ def _in_float32(A: Float32, alpha: Floats, diagonal: Float64) -> tuple[Float32, 
 
 def cell_kernel(spec: SolverSpec, A: Float32) -> KernelSpec:
     """Return the kernel of a cell: gamma as given, or that of its width in the cell's unit."""
-    gamma = 1.0 if spec.gamma is None else spec.gamma[0]
-    if spec.width is not None and spec.kernel in DISTANCE_KERNELS:
-        gamma = gamma_of(spec.kernel, spec.width, median_distance(A))
-    return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)
+    if spec.width is not None:
+        return kernel_of(spec, gamma_in_cell(spec.kernel, spec.width, A))
+    return kernel_of(spec, 1.0 if spec.gamma is None else spec.gamma[0])

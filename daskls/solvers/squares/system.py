@@ -11,19 +11,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from daskls.errors import ParameterError
-from daskls.kernels.gram import apply_kernel, base_block, base_matrix
+from daskls.kernels.kernel import Kernel
+from daskls.kernels.registry import find_kernel
 from daskls.kernels.triangle import squared_columns
-from daskls.records import (
-    DISTANCE_KERNELS,
-    EPS,
-    Float32,
-    Float64,
-    Floats,
-    Int64,
-    KernelName,
-    KernelSpec,
-)
-from daskls.solvers.width import write_kernel
+from daskls.records import EPS, Float32, Float64, Floats, Int64, KernelSpec
 
 __all__ = ["Solution", "System", "needs_float64"]
 
@@ -82,8 +73,8 @@ class System:
     """
 
     def __init__(self, A: Float32, kernel: KernelSpec) -> None:
-        self._A, self._kernel = A, kernel
-        self._base = base_matrix(A.astype(np.float64), kernel.name)
+        self._A, self._spec, self._kernel = A, kernel, find_kernel(kernel.name)
+        self._base = self._kernel.matrix(A.astype(np.float64))
 
     def solve(
         self,
@@ -114,30 +105,31 @@ class System:
                 return _solution(found, Y, offset=offset, held_out=held_out)
         found = _factored(self.matrix64(), ridges)
         if found is None or _is_lost(found, trace):
-            raise _too_small(least, len(Y), trace, self._kernel.name)
+            raise _too_small(least, len(Y), trace, self._kernel)
         return _solution(found, Y, offset=offset, held_out=held_out)
 
     @property
     def diagonal(self) -> Float64:
         """The kernel matrix's diagonal, float64 (m,)."""
-        if self._kernel.name in DISTANCE_KERNELS:
+        if self._kernel.unit_diagonal:
             return np.ones(len(self._base))
         base = np.diagonal(self._base).astype(np.float64)
-        return apply_kernel(base, self._kernel, base)
+        return self._kernel.apply(base, self._spec, base)
 
     def matrix32(self) -> Float32:
         """Return the kernel matrix in float32; the caller's."""
         K = np.empty_like(self._base)
-        write_kernel(self._base, self._kernel, K)
+        self._kernel.write(self._base, self._spec, K)
         return K
 
     def matrix64(self) -> Float64:
         """Return the kernel matrix in float64, of distances in float64; the caller's."""
         A = self._A.astype(np.float64)
-        K = base_block(A, A, self._kernel.name)
-        if self._kernel.name in DISTANCE_KERNELS:
-            np.fill_diagonal(K, 0.0)
-        return apply_kernel(K, self._kernel, K)
+        K = self._kernel.block(A, A)
+        self._kernel.apply(K, self._spec, K)
+        if self._kernel.unit_diagonal:
+            np.fill_diagonal(K, 1.0)
+        return K
 
 
 def _is_lost(factor: Floats, trace: float) -> bool:
@@ -149,8 +141,8 @@ def _is_lost(factor: Floats, trace: float) -> bool:
     return float(np.diagonal(factor).min()) ** 2 < EPS * trace
 
 
-def _too_small(ridge: float, n_rows: int, trace: float, kernel: KernelName) -> ParameterError:
-    remedy = "" if kernel in DISTANCE_KERNELS else ", or scale the features to values near 1"
+def _too_small(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> ParameterError:
+    remedy = "" if kernel.unit_diagonal else ", or scale the features to values near 1"
     return ParameterError(
         f"C times a row's weight is {1 / (2 * ridge):.3g}, which leaves a ridge of {ridge:.3g} in "
         f"a cell of {n_rows} rows, and float64 does not tell that from 0; lower C or the weights, "

@@ -86,7 +86,7 @@ def test_float32_keeps_the_digits_that_matter(offset, ridge):
     found = system.solve(targets, ridges, offset=offset, held_out=True)
     assert found.held_out.dtype == np.float64
     assert (found.alpha.dtype == np.float32) == (not needs_float64(ridge, len(rows)))
-    K = gram(system._kernel, rows) + np.diag(ridges)
+    K = gram(system._spec, rows) + np.diag(ridges)
     inverse = np.linalg.inv(K)
     if offset:
         ones = inverse.sum(axis=1)
