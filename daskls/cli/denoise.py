@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.fit import Kernel, NNeighbors, ScaleOption, Selection
+from daskls.cli.fit import NNeighbors, ScaleOption, Selection
 from daskls.cli.inputs import expand, open_data, parse_counts, parse_scale, parse_values
 from daskls.cli.methods import FILTERS, FilterName, build_estimator
 from daskls.cli.tables import format_number, format_share, print_pairs
@@ -30,7 +30,7 @@ def denoise(
     selection: Annotated[
         Selection | None, typer.Option(help="How --method falk chooses its parameters.")
     ] = None,
-    kernel: Annotated[Kernel, typer.Option(help="The kernel.")] = Kernel.RBF,
+    kernel: Annotated[KernelName, typer.Option(help="The kernel.")] = KernelName.RBF,
     C: Annotated[list[str] | None, typer.Option("--C", metavar="FLOAT", help="Default 1.")] = None,
     gamma: Annotated[
         list[str] | None, typer.Option(metavar="FLOAT", help="Default: by the rows' variance.")
