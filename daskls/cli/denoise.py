@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.fit import NNeighbors, ScaleOption, Selection
+from daskls.cli.fit import KernelName, NNeighbors, ScaleOption, Selection
 from daskls.cli.inputs import expand, open_data, parse_counts, parse_scale, parse_values
 from daskls.cli.methods import FILTERS, FilterName, build_estimator
 from daskls.cli.tables import format_number, format_share, print_pairs
