@@ -187,8 +187,8 @@ class FalkSVC(NeighborhoodClassifier):
         is_euclidean = find_kernel(self.kernel).is_euclidean
         if not is_euclidean and spec.gamma is not None and len(spec.gamma) > 1:
             raise ParameterError(
-                f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in "
-                f"the feature space of kernel={self.kernel!r} depends on it; give one value."
+                f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in a "
+                f"{self.kernel} kernel's feature space depends on it; give one value."
             )
         return spec
 
