@@ -14,6 +14,7 @@ from daskls.cli.denoise import denoise
 from daskls.cli.errors import Commands
 from daskls.cli.fit import fit
 from daskls.cli.info import info
+from daskls.cli.options import FilterCommand, FitCommand
 from daskls.cli.predict import predict
 from daskls.cli.report import report
 from daskls.cli.score import score
@@ -50,8 +51,10 @@ def root(
     """Local support vector machines for data that does not fit in memory."""
 
 
+# Two of them have the options of estimators beside their own.
+CLASSES = {"fit": FitCommand, "denoise": FilterCommand}
 for command in (convert, fit, predict, score, info, report, denoise, demo):
-    app.command(command.__name__)(command)
+    app.command(command.__name__, cls=CLASSES.get(command.__name__))(command)
 
 
 def main() -> None:

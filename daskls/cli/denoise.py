@@ -1,17 +1,22 @@
 """`daskls denoise DATA OUT`: a data set without the rows whose labels look wrong."""
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.fit import KernelName, NNeighbors, ScaleOption, Selection
-from daskls.cli.inputs import expand, open_data, parse_counts, parse_scale, parse_values
-from daskls.cli.methods import FILTERS, FilterName, build_estimator
+from daskls.cli.inputs import expand, open_data
+from daskls.cli.options import FilterCommand, build_estimator
 from daskls.cli.tables import format_number, format_share, print_pairs
 
 __all__ = ["denoise"]
+
+if TYPE_CHECKING:
+    Filtering = str
+else:
+    # As many as there are filters.
+    Filtering = Literal[tuple(FilterCommand.estimators)]
 
 
 def denoise(
@@ -22,23 +27,9 @@ def denoise(
     out: Annotated[
         str, typer.Argument(callback=expand, help="The data set to write; must not exist.")
     ],
-    method: FilterName = "falk",
-    n_neighbors: NNeighbors = None,
-    threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="Of the label's probability, of --method knnsvm.")
-    ] = 0.5,
-    selection: Annotated[
-        Selection | None, typer.Option(help="How --method falk chooses its parameters.")
-    ] = None,
-    kernel: Annotated[KernelName, typer.Option(help="The kernel.")] = KernelName.RBF,
-    C: Annotated[list[str] | None, typer.Option("--C", metavar="FLOAT", help="Default 1.")] = None,
-    gamma: Annotated[
-        list[str] | None, typer.Option(metavar="FLOAT", help="Default: by the rows' variance.")
-    ] = None,
-    feature_scale: ScaleOption = None,
-    random_state: Annotated[
-        int | None, typer.Option(min=0, help="Seed: the same one removes the same rows.")
-    ] = None,
+    method: Annotated[
+        Filtering, typer.Option(help="falk: fast; knnsvm: an SVM a row, the row itself left out.")
+    ] = "falk",
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,
@@ -52,17 +43,7 @@ def denoise(
 
     if os.path.lexists(out):
         raise StoreError(f"{out} exists already; give another path or remove it first.")
-    options = {
-        "n_neighbors": parse_counts("n-neighbors", n_neighbors),
-        "threshold": threshold,
-        "selection": selection.value if selection else None,
-        "kernel": kernel.value,
-        "C": parse_values("C", C),
-        "gamma": parse_values("gamma", gamma),
-        "feature_scale": parse_scale(feature_scale),
-        "random_state": random_state,
-    }
-    noise = build_estimator(FILTERS[method], method, options, ctx)
+    noise = build_estimator(ctx, method)
     noise.set_params(verbose=0 if quiet else 1)
     noise._validate_params()
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)

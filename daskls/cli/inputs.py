@@ -25,9 +25,7 @@ __all__ = [
     "open_data",
     "open_rows_of",
     "parse_class_weight",
-    "parse_counts",
-    "parse_scale",
-    "parse_values",
+    "parse_numbers",
 ]
 
 
@@ -46,7 +44,8 @@ class Unseen(StrEnum):
 
 
 LabelColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Column of the labels of a table.")
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the labels of a table."),
 ]
 UnseenOption = Annotated[
     Unseen | None, typer.Option(help="Categories that no training row had; else as in training.")
@@ -185,63 +184,21 @@ def let_unknown(estimator: Any, unknown: str | None) -> None:
     estimator.table_ = estimator.table_.with_unknown(unknown)
 
 
-def parse_values(name: str, words: Sequence[str] | None) -> float | list[float] | None:
-    """Return the numbers of a repeatable option, each a number or several joined by commas.
+def parse_numbers(name: str, text: str, kind: type[int] | type[float]) -> list[int] | list[float]:
+    """Return the numbers of an option, joined by commas.
 
     Examples
     --------
-    >>> parse_values("C", ["1,10", "100"])
+    >>> parse_numbers("C", "1,10,100", float)
     [1.0, 10.0, 100.0]
-    >>> parse_values("C", ["2"])
-    2.0
     """
-    if not words:
-        return None
     try:
-        values = [float(part) for word in words for part in word.split(",")]
+        return [kind(part) for part in text.split(",")]
     except ValueError as error:
+        what, as_in = ("whole number", "500,1000") if kind is int else ("number", "1,10,100")
         raise typer.BadParameter(
-            f"--{name} {','.join(words)!r} holds a value that is not a number; write it as 1,10,100"
+            f"--{name} {text!r} holds a value that is not a {what}; write it as {as_in}"
         ) from error
-    return values[0] if len(values) == 1 else values
-
-
-def parse_scale(text: str | None) -> str | list[float] | None:
-    """Return a scale of features: "spread", "learned", "none", or factors joined by commas.
-
-    Examples
-    --------
-    >>> parse_scale("1,0.5")
-    [1.0, 0.5]
-    >>> parse_scale("learned")
-    'learned'
-    """
-    if text == "none":
-        return None
-    if text is None or text in ("spread", "learned"):
-        return text
-    factors = parse_values("feature-scale", [text])
-    return [factors] if isinstance(factors, float) else factors
-
-
-def parse_counts(name: str, words: Sequence[str] | None) -> int | list[int] | None:
-    """Return the whole numbers of a repeatable option.
-
-    Examples
-    --------
-    >>> parse_counts("n-neighbors", ["500,1000"])
-    [500, 1000]
-    """
-    if not words:
-        return None
-    parts = [part for word in words for part in word.split(",")]
-    if not all(part.strip().isdigit() for part in parts):
-        raise typer.BadParameter(
-            f"--{name} {','.join(words)!r} holds a value that is not a whole number; write it as "
-            "500,1000"
-        )
-    counts = [int(part) for part in parts]
-    return counts[0] if len(counts) == 1 else counts
 
 
 def _label(text: str) -> Any:

@@ -19,7 +19,7 @@ SHARED = {
     # One SVM a cell, cross-validated.
     "loss": """
 loss : "hinge" or "squared_error", default <default>
-    Of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
+    Loss of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
     "squared_error": least squares of targets of +-1, one class against the rest, one linear system
     a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen once for
     all, by leave-one-out squared errors of some <cell>s; cv, search, refit and tol have no effect
@@ -57,11 +57,11 @@ tol : float, > 0, default 1e-3
     cannot reach is counted in ``fit_report_.n_at_limit``, with a `NonConvergenceWarning`.""",
     "search": """
 search : "refine" or "full", default "refine"
-    "refine": every other value of C and of gamma is trained, at 10 x tol, then the best pair of
-    them and its neighbors at tol; an axis of three values or fewer is tried whole. A pair that
-    is beaten beyond doubt (2 standard deviations, on the same rows) after some folds is not
-    trained on the others. "full": every pair on every fold, as in the paper. ("race", which
-    version 0.1 offered, is taken for "refine", with a warning.)""",
+    How combinations are tried. "refine": every other value of C and of gamma is trained, at 10 x
+    tol, then the best pair of them and its neighbors at tol; an axis of three values or fewer
+    is tried whole. A pair that is beaten beyond doubt (2 standard deviations, on the same
+    rows) after some folds is not trained on the others. "full": every pair on every fold, as
+    in the paper. ("race", which version 0.1 offered, is taken for "refine", with a warning.)""",
     "refit": """
 refit : "folds" or "cell", default "folds"
     Answer with the mean of the selected fold models, or with one model trained on the whole
@@ -82,9 +82,9 @@ gamma : float, sequence of float (not of KNNSVC's "poly"), or None
     percentiles 1, 10, 50, 90 of the distances of the rows that it is selected on; else
     scikit-learn's "scale", of the sampled rows.""",
     "degree": """
-degree : int, >= 1, default 3. Of "poly".""",
+degree : int, >= 1, default 3. Power of "poly".""",
     "coef0": """
-coef0 : float, >= 0, default 0. Of "poly"; 0 makes it homogeneous.""",
+coef0 : float, >= 0, default 0. Constant of "poly"; 0 makes it homogeneous.""",
     "svc_tol": """
 tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.""",
     "k_tol": """

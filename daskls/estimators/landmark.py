@@ -41,7 +41,8 @@ class LandmarkSVC(LocalClassifier):
         (n / 400)^1.5 of n rows, at least 2 and at most 100: of 500 rows 2, of 3000 rows 20, from
         8618 rows the paper's 100. Few rows in many clusters lose to one linear SVM.
     n_landmarks : int, >= 1, or None
-        L. None: the number of features (the paper's advice), or of rows if that is smaller.
+        L, the number of landmarks. None: the number of features (the paper's advice), or of rows
+        if that is smaller.
     landmarks : "random" or "pca", default "random"
         Rows drawn by seed, or the first principal components of the rows: worth their time where
         landmarks are few (on 12,000 rows of MNIST below 20, in the paper below 100).
