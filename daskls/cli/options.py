@@ -130,13 +130,13 @@ class Parameter:
         self.name, self.n_methods = name, n_methods
         self.defaults: dict[str, Any] = {}
         self.constraints: list[Any] = []
-        self.help = ""
+        self.estimators: list[type[Any]] = []
 
     def add(self, method: str, estimator: type[Any]) -> None:
-        """Add what an estimator says of it: its default, what it takes, and its first sentence."""
+        """Add what an estimator says of it: its default, and what it takes."""
         self.defaults[method] = inspect.signature(estimator).parameters[self.name].default
+        self.estimators.append(estimator)
         self.constraints += estimator._parameter_constraints[self.name]
-        self.help = self.help or _first_sentence(estimator, self.name)
 
     @property
     def names(self) -> list[str]:
@@ -144,7 +144,9 @@ class Parameter:
         words = {word for own in self._all("options") for word in own.options - own.deprecated}
         if "boolean" in self.constraints and words:
             words |= {"true", "false"}
-        return sorted(words) + [NONE] * (None in self.constraints and bool(words))
+        if None in self.constraints and words:
+            words |= {NONE}
+        return sorted(words)
 
     def _all(self, attribute: str) -> list[Any]:
         """Return the constraints of one kind: names have options, numbers an interval."""
@@ -214,7 +216,10 @@ class Parameter:
             *first, (last, _) = sorted(by_default.items(), key=lambda own: len(own[1]))
             told += [f"{', '.join(methods)}: {word}" for word, methods in first]
             told.append(f"others: {last}")
-        return f"{self.help}.  [{'; '.join(told)}]" if told else f"{self.help}."
+        # Filters name what they have in common with methods, and leave the rest to these.
+        told_by = (*self.estimators, *map(load_object, FitCommand.estimators.values()))
+        said = next(filter(None, (_first_sentence(own, self.name) for own in told_by)), "")
+        return f"{said}.  [{'; '.join(told)}]" if told else f"{said}."
 
     def parse(self, word: Any, classes: Sequence[Any] | None) -> Any:
         """Return the value that an option's words stand for, spelled as in Python.

@@ -14,7 +14,13 @@ from daskls.estimators.advice import Advice, advise_on_cells
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, check_unused
 from daskls.estimators.probability import PROBABILITY
-from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, has_width, scaling_of
+from daskls.estimators.scale import (
+    FEATURE_SCALE,
+    ScalesFeatures,
+    has_width,
+    is_unscaled,
+    scaling_of,
+)
 from daskls.kernels.registry import KERNELS, kernels_with
 from daskls.partition.shrink import Shrinkage
 from daskls.records import ScalingSpec, SolverSpec
@@ -96,7 +102,7 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         if find_loss(spec).is_global and is_open:
             wrong.append(f"the choice of C and gamma by loss={spec.loss!r}")
             remedies.append('loss="hinge", or one C and one gamma')
-        if self.get_params(deep=False)["feature_scale"] is not None:
+        if not is_unscaled(self.get_params(deep=False)["feature_scale"]):
             wrong.append("feature_scale")
             remedies.append("feature_scale=None")
         if wrong:

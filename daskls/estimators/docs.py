@@ -91,7 +91,7 @@ tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimali
 tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.""",
     # Kernels of distances.
     "feature_scale": """
-feature_scale : None, "spread", "learned" or array (d,), default <default>
+feature_scale : None or "none", "spread", "learned" or array (d,), default <default>
     Factor of each feature, in every distance: of cells, of neighbors and of kernels. None: rows
     as they are. "spread": one over the feature's range from the 5th to the 95th percentile (else
     3.29 standard deviations), so that units do not matter. "learned": X is read once more, for

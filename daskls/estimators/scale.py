@@ -13,10 +13,22 @@ from daskls.kernels.registry import KERNELS, find_kernel
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
 from daskls.store.reader import ModelReader
 
-__all__ = ["FEATURE_SCALE", "FeatureScaleParam", "ScalesFeatures", "has_width", "scaling_of"]
+__all__ = [
+    "FEATURE_SCALE",
+    "FeatureScaleParam",
+    "ScalesFeatures",
+    "has_width",
+    "is_unscaled",
+    "scaling_of",
+]
 
-FeatureScaleParam = Literal["spread", "learned"] | Sequence[float] | None
-FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned"}), "array-like", None]
+FeatureScaleParam = Literal["spread", "learned", "none"] | Sequence[float] | None
+FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned", "none"}), "array-like", None]
+
+
+def is_unscaled(feature_scale: Any) -> bool:
+    """Whether rows stay as they are: None, which the command line spells "none"."""
+    return feature_scale is None or (isinstance(feature_scale, str) and feature_scale == "none")
 
 
 def has_width(kernel: str) -> bool:
@@ -31,7 +43,7 @@ def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
     ------
     ParameterError : a scale for a kernel of inner products, or factors that are no scale
     """
-    if feature_scale is None:
+    if is_unscaled(feature_scale):
         return None
     if not has_width(kernel):
         raise ParameterError(
@@ -72,7 +84,7 @@ class ScalesFeatures:
 
     def _minds_units(self) -> bool:
         """As of `LocalClassifier`."""
-        return self.feature_scale is None and has_width(self.kernel)
+        return is_unscaled(self.feature_scale) and has_width(self.kernel)
 
     @property
     def feature_scale_(self) -> Float64:
