@@ -13,7 +13,7 @@ from typer.main import get_command
 
 import daskls
 from daskls.cli import app
-from daskls.cli.options import GROUPS, OWN, FilterCommand, FitCommand
+from daskls.cli.options import OPTION_GROUPS, OWN, FilterCommand, FitCommand
 from daskls.datasets import write
 from daskls.registry import load_object
 
@@ -46,7 +46,7 @@ def test_every_parameter_of_an_estimator_is_an_option_with_help(command, method)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_tells_every_option_in_its_group(command):
     told = run(command, "--help").stdout
-    heads = [group.capitalize() + ":" for group in GROUPS]
+    heads = [group.capitalize() + ":" for group in OPTION_GROUPS]
     places = [told.find(f"\n{head}\n") for head in heads if f"\n{head}\n" in told]
     assert places == sorted(places)
     assert all(option.opts[0] in told for option in options_of(command).values())
@@ -54,7 +54,7 @@ def test_help_tells_every_option_in_its_group(command):
 
 def test_what_is_grouped_is_an_option():
     known = {*options_of("fit"), *options_of("denoise")}
-    assert {name for names in GROUPS.values() for name in names} <= known
+    assert {name for names in OPTION_GROUPS.values() for name in names} <= known
 
 
 def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, data):
@@ -84,7 +84,7 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
 
         def fit(self, *_):
             seen.append((self.sides, self.shape))
-            raise KeyboardInterrupt
+            raise daskls.DataError("enough")
 
     seen = []
     monkeypatch.setattr("daskls.cli.options.load_object", lambda _: WiderSVC)
@@ -92,7 +92,7 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
     assert "Sides of a cell." in told
     assert "<flat|none|round>" in told
     given = ("--sides", 6, "--shape", "none")
-    run("fit", data, data.parent / "m", *given, "--workers", 0, code=130)
+    run("fit", data, data.parent / "m", *given, "--workers", 0, code=1)
     assert seen == [(6, None)]
     assert "Invalid value" in run("fit", data, data.parent / "m", "--sides", 0, code=2).stderr
 

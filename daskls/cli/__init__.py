@@ -52,9 +52,9 @@ def root(
 
 
 # Two of them have the options of estimators beside their own.
-CLASSES = {"fit": FitCommand, "denoise": FilterCommand}
+COMMAND_CLASSES = {"fit": FitCommand, "denoise": FilterCommand}
 for command in (convert, fit, predict, score, info, report, denoise, demo):
-    app.command(command.__name__, cls=CLASSES.get(command.__name__))(command)
+    app.command(command.__name__, cls=COMMAND_CLASSES.get(command.__name__))(command)
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ __all__ = ["EstimatorCommand", "FilterCommand", "FitCommand", "build_estimator"]
 # What the command itself gives to an estimator.
 OWN = ("store", "client", "verbose")
 # The groups of `--help` in their order; what no other one names is of the model.
-GROUPS = {
+OPTION_GROUPS = {
     "arguments": ("data", "model", "out"),
     "data": ("label", "weight", "missing", "unknown", "drop", "class_weight"),
     "model": (),
@@ -36,7 +36,7 @@ GROUPS = {
     ),
     "output": ("quiet", "help"),
 }
-GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+GROUP_OF = {name: group for group, names in OPTION_GROUPS.items() for name in names}
 NONE = "none"
 
 
@@ -96,7 +96,7 @@ class EstimatorCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options group by group."""
-        records: dict[str, list[Any]] = {group: [] for group in GROUPS}
+        records: dict[str, list[Any]] = {group: [] for group in OPTION_GROUPS}
         for option in self.get_params(ctx):
             records[GROUP_OF.get(option.name, "model")].append(option.get_help_record(ctx))
         for group, own in records.items():
@@ -217,7 +217,9 @@ class Parameter:
             told += [f"{', '.join(methods)}: {word}" for word, methods in first]
             told.append(f"others: {last}")
         # Filters name what they have in common with methods, and leave the rest to these.
-        told_by = (*self.estimators, *map(load_object, FitCommand.estimators.values()))
+        methods = FitCommand.estimators
+        paths = [methods[own] for own in self.defaults if own in methods]
+        told_by = (*self.estimators, *map(load_object, [*paths, *methods.values()]))
         said = next(filter(None, (_first_sentence(own, self.name) for own in told_by)), "")
         return f"{said}.  [{'; '.join(told)}]" if told else f"{said}."
 
