@@ -6,7 +6,7 @@ from `_parameter_constraints`, its help from the docstring. Nothing here names o
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -216,12 +216,20 @@ class Parameter:
             *first, (last, _) = sorted(by_default.items(), key=lambda own: len(own[1]))
             told += [f"{', '.join(methods)}: {word}" for word, methods in first]
             told.append(f"others: {last}")
-        # Filters name what they have in common with methods, and leave the rest to these.
-        methods = FitCommand.estimators
-        paths = [methods[own] for own in self.defaults if own in methods]
-        told_by = (*self.estimators, *map(load_object, [*paths, *methods.values()]))
-        said = next(filter(None, (_first_sentence(own, self.name) for own in told_by)), "")
-        return f"{said}.  [{'; '.join(told)}]" if told else f"{said}."
+        said = self._sentences(self.estimators)
+        if not said:
+            # Filters name what they have in common with methods, and leave the rest to these.
+            methods = FitCommand.estimators
+            paths = [methods[own] for own in self.defaults if own in methods]
+            said = self._sentences(map(load_object, paths or methods.values()))
+        # What most of them say.
+        sentence = max(said, key=said.count, default="")
+        return f"{sentence}.  [{'; '.join(told)}]" if told else f"{sentence}."
+
+    def _sentences(self, estimators: Iterable[type[Any]]) -> list[str]:
+        """Return the first sentence of each docstring that has one of the parameter."""
+        found = [_first_sentence(own, self.name) for own in estimators]
+        return [own for own in found if own]
 
     def parse(self, word: Any, classes: Sequence[Any] | None) -> Any:
         """Return the value that an option's words stand for, spelled as in Python.

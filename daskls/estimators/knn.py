@@ -61,7 +61,8 @@ class KNNSVC(NeighborhoodClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default 100. k; at most the number of rows, which gives the usual SVM.
+    n_neighbors : int, default 100
+        k, the rows of a neighborhood; at most the number of rows, which gives the usual SVM.
     {kernel}
         For "poly" rows are near each other in the kernel's feature space.
     {selected_C, selected_gamma, degree, coef0, k_tol, feature_scale, class_weight, probability}
@@ -162,7 +163,9 @@ class KernelKNNClassifier(NeighborhoodClassifier):
 
     Parameters
     ----------
-    n_neighbors : int, default 5. At most all rows there are. Equal votes go to the first class.
+    n_neighbors : int, default 5
+        k, the rows of a neighborhood; at most all rows there are. Equal votes go to the first
+        class.
     {kernel}
         "rbf" and "linear" order rows as the Euclidean distance does.
     gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
