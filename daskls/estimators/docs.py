@@ -6,10 +6,13 @@ stands for their entries below. ``<default>`` is that of the class's own signatu
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import signature
 from textwrap import indent
 from typing import Any, TypeVar
+
+from daskls.kernels.registry import KERNELS, find_kernel, kernels_with
+from daskls.solvers.registry import losses_of
 
 __all__ = ["share_docs"]
 
@@ -18,7 +21,7 @@ NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
 SHARED = {
     # One SVM a cell, cross-validated.
     "loss": """
-loss : "hinge" or "squared_error", default <default>
+loss : <losses>, default <default>
     Loss of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
     "squared_error": least squares of targets of +-1, one class against the rest, one linear system
     a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen once for
@@ -26,11 +29,11 @@ loss : "hinge" or "squared_error", default <default>
     and are refused. ``decision_function`` is then the value of each class, or of the second of
     two; ``fit_report_.validation_error`` is by leave-one-out, of some 64 rows of each <cell>.""",
     "cell_kernel": """
-kernel : "rbf", "exponential", "linear", "poly" or "auto", default <default>
-    ``exp(-gamma |x - z|^2)``, ``exp(-gamma |x - z|)``, ``x . z``, ``(gamma x . z + coef0)^degree``;
-    for the last two, x and z are taken relative to the mean of the <cell>'s rows; they need
-    feature_scale=None, and one C with loss="squared_error". "auto": the better one of the first
-    two on rows that were held out; of loss="hinge" the first.""",
+kernel : <kernels> or "auto", default <default>
+    <formulas>;
+    x and z are taken relative to the mean of the <cell>'s rows. Those of inner products need
+    feature_scale=None, and one C with loss="squared_error". "auto": on rows that were held out the
+    best of <raced>; of loss="hinge" the first.""",
     "cell_C": """
 C : float, sequence of float, or None
     Box bound of a row of weight 1; used unchanged. None: the paper's 10 values, from
@@ -68,7 +71,7 @@ refit : "folds" or "cell", default "folds"
     <cell> at the selected lambda (a given C is used unchanged).""",
     # One value each: nothing is chosen.
     "kernel": """
-kernel : "rbf", "linear" or "poly", default "rbf\"""",
+kernel : <everywhere>, default "rbf\"""",
     "gamma": """
 gamma : float or None. None: scikit-learn's "scale", of the sampled rows.""",
     # Selected for the whole model, unless they are given.
@@ -142,6 +145,21 @@ stage_s_ : dict. Seconds of each stage that `fit` ran.""",
 }
 
 
+def _named(names: Iterable[str]) -> str:
+    """Return names in quotes, joined by commas."""
+    return ", ".join(json.dumps(name) for name in names)
+
+
+# What registries say.
+REGISTERED = {
+    "<kernels>": _named(KERNELS),
+    "<everywhere>": _named(kernels_with("is_everywhere")),
+    "<raced>": _named(kernels_with("is_raced")),
+    "<formulas>": ", ".join(f"``{find_kernel(name).formula}``" for name in KERNELS),
+    "<losses>": _named(losses_of("classes")),
+}
+
+
 def share_docs(cell: str = "cell") -> Callable[[T], T]:
     """Return a decorator that writes shared entries into a class's docstring.
 
@@ -152,6 +170,8 @@ def share_docs(cell: str = "cell") -> Callable[[T], T]:
 
     def entry(own: T, name: str, margin: str) -> str:
         text = SHARED[name].strip().replace("<cell>", cell)
+        for place, words in REGISTERED.items():
+            text = text.replace(place, words)
         if "<default>" in text:
             default = signature(own).parameters[text.partition(" :")[0]].default
             text = text.replace("<default>", json.dumps(default).replace("null", "None"))
