@@ -1,6 +1,8 @@
 """The numba options: every compiled function carries these and no others."""
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import numba
@@ -11,16 +13,24 @@ F = TypeVar("F", bound=Callable)
 # infinity keep their meaning: a guard against them must not be compiled away.
 _FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
+# numba knows what it has compiled by the function's own file. What a function inlines from other
+# files would stay what it was, after an edit or an upgrade: a cache is one of all these files.
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
 
 def _compiler(**options: object) -> Callable[[F], F]:
     """Return numba's decorator with a cache on disk, or without where no folder can be written."""
 
     def compiled(function: F) -> F:
         try:
-            return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+            found = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
         except RuntimeError:
             # "no locator available": neither the package nor the user's cache folder is writable.
             return numba.njit(nogil=True, error_model="numpy", **options)(function)
+        if not numba.config.DISABLE_JIT:
+            found._cache._cache_file._source_stamp = _STAMP
+        return found
 
     return compiled
 
@@ -31,9 +41,6 @@ def jit(function: F) -> F:
     A compiled function must not call another one that was compiled this way: use `inline_jit`.
     Both would then hold a copy of the callee, rounded in two ways, and which of them runs depends
     on what the process loaded first. The same seed would not give the same model.
-
-    The cache knows a function by its own file alone: after an edit of what it inlines from another
-    file, touch that file too.
     """
     return _compiler(fastmath=_FASTMATH)(function)
 
