@@ -1,6 +1,5 @@
 """Kernels that fall off with the distance, exponentially: values, decisions and their bounds."""
 
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -70,10 +69,6 @@ class OfDistances(Kernel):
         if sources is None:
             sources = products = np.empty((0, len(out)), np.float32)
         write_rbf(base, *exp_terms(spec.gamma), sources, out, products)
-
-    @abstractmethod
-    def slopes(self, K: Floats, spec: KernelSpec) -> Floats:
-        """See `Kernel.slopes`."""
 
     def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
         """See `Kernel.decide`; in float32 as far as a bound of the model allows."""
