@@ -6,7 +6,7 @@ from `_parameter_constraints`, its help from the docstring. Nothing here names o
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -64,9 +64,8 @@ class EstimatorCommand(TyperCommand):
             estimator = load_object(path)
             for name in inspect.signature(estimator).parameters:
                 if name not in OWN:
-                    found.setdefault(name, Parameter(name, len(self.estimators))).add(
-                        method, estimator
-                    )
+                    own = found.setdefault(name, Parameter(name, [*self.estimators]))
+                    own.add(method, estimator)
         return found
 
     @cached_property
@@ -123,11 +122,11 @@ class Parameter:
     Parameters
     ----------
     name : str
-    n_methods : int. Of the command.
+    methods : list of str. Those of the command.
     """
 
-    def __init__(self, name: str, n_methods: int) -> None:
-        self.name, self.n_methods = name, n_methods
+    def __init__(self, name: str, methods: list[str]) -> None:
+        self.name, self.methods = name, methods
         self.defaults: dict[str, Any] = {}
         self.constraints: list[Any] = []
         self.estimators: list[type[Any]] = []
@@ -200,31 +199,37 @@ class Parameter:
 
     @property
     def _help(self) -> str:
-        """The first sentence, who takes the option, and its default."""
-        told = []
-        others = [own for own in FitCommand.estimators if own not in self.defaults]
-        if len(self.defaults) < self.n_methods:
+        """The first sentence of its docstring, who takes it, and its default."""
+        told = "; ".join([*self._takers(), *self._told_defaults()])
+        return f"{self._sentence}.  [{told}]" if told else f"{self._sentence}."
+
+    def _takers(self) -> Iterator[str]:
+        """Yield which methods take the option, or do not, where not all do."""
+        others = [own for own in self.methods if own not in self.defaults]
+        if others:
             few = len(self.defaults) <= len(others)
-            told.append(f"of {', '.join(self.defaults)}" if few else f"not of {', '.join(others)}")
+            yield f"of {', '.join(self.defaults)}" if few else f"not of {', '.join(others)}"
+
+    def _told_defaults(self) -> Iterator[str]:
+        """Yield the default, or those of methods, the most frequent one last."""
         by_default: dict[str, list[str]] = {}
         for method, value in self.defaults.items():
             by_default.setdefault(_word(value), []).append(method)
-        if len(by_default) == 1:
-            (word,) = by_default
-            told += [f"default: {word}"] if word not in (NONE, "false") else []
-        else:
-            *first, (last, _) = sorted(by_default.items(), key=lambda own: len(own[1]))
-            told += [f"{', '.join(methods)}: {word}" for word, methods in first]
-            told.append(f"others: {last}")
+        *first, (last, _) = sorted(by_default.items(), key=lambda own: len(own[1]))
+        yield from (f"{', '.join(methods)}: {word}" for word, methods in first)
+        if first or last not in (NONE, "false"):
+            yield f"{'others' if first else 'default'}: {last}"
+
+    @property
+    def _sentence(self) -> str:
+        """What most docstrings say of it first."""
         said = self._sentences(self.estimators)
         if not said:
             # Filters name what they have in common with methods, and leave the rest to these.
             methods = FitCommand.estimators
             paths = [methods[own] for own in self.defaults if own in methods]
             said = self._sentences(map(load_object, paths or methods.values()))
-        # What most of them say.
-        sentence = max(said, key=said.count, default="")
-        return f"{sentence}.  [{'; '.join(told)}]" if told else f"{sentence}."
+        return max(said, key=said.count, default="")
 
     def _sentences(self, estimators: Iterable[type[Any]]) -> list[str]:
         """Return the first sentence of each docstring that has one of the parameter."""

@@ -73,7 +73,9 @@ refit : "folds" or "cell", default "folds"
     "kernel": """
 kernel : <everywhere>, default "rbf\"""",
     "gamma": """
-gamma : float or None. None: scikit-learn's "scale", of the sampled rows.""",
+gamma : float or None
+    Factor of the squared distance (or the inner product). None: scikit-learn's "scale", of the
+    sampled rows.""",
     # Selected for the whole model, unless they are given.
     "selected_C": """
 C : float, sequence of float, or None
@@ -81,9 +83,10 @@ C : float, sequence of float, or None
     None: where gamma is None or has several values, of the papers' 1, 4, 16, 64; else 1.""",
     "selected_gamma": """
 gamma : float, sequence of float (not of KNNSVC's "poly"), or None
-    None: where C is None or has several values, and the kernel is "rbf", of 1 / q^2 with q the
-    percentiles 1, 10, 50, 90 of the distances of the rows that it is selected on; else
-    scikit-learn's "scale", of the sampled rows.""",
+    Factor of the squared distance (or the inner product). None: where C is None or has several
+    values, and the kernel is "rbf", of 1 / q^2 with q the percentiles 1, 10, 50, 90 of the
+    distances of the rows that it is selected on; else scikit-learn's "scale", of the sampled
+    rows.""",
     "degree": """
 degree : int, >= 1, default 3. Power of "poly".""",
     "coef0": """
