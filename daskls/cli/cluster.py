@@ -19,7 +19,6 @@ __all__ = [
 ]
 
 CONNECT_TIMEOUT_S = 10
-PANEL = "Where it runs"
 
 Scheduler = Annotated[
     str | None,

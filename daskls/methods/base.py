@@ -14,9 +14,8 @@ from daskls.errors import StoreError
 from daskls.partition.base import Partition
 from daskls.partition.stored import model_partition
 from daskls.plan import Extent, Resources
-from daskls.records import Float64, Ints, Reals, SolverSpec
+from daskls.records import Float64, Ints, Reals
 from daskls.registry import METHODS, find_entry, load_object
-from daskls.solvers.registry import find_loss
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
@@ -101,10 +100,6 @@ class Method(ABC):
     def for_rows(self, n_rows: int) -> Self:
         """Return the method with parameters capped to the number of rows."""
         return self
-
-    def are_votes(self, spec: SolverSpec) -> bool:
-        """Whether scores of more classes than two are votes of pairs of them."""
-        return find_loss(spec).decision == "ovo"
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
         """Return the probability of each class, (m, k), by the rows' scores."""

@@ -42,9 +42,6 @@ class Contract(Protocol):
     def for_rows(self, n_rows: int) -> "Contract":
         """Return the method with parameters capped to the number of rows."""
 
-    def are_votes(self, spec: SolverSpec) -> bool:
-        """Whether scores of more classes than two are votes of pairs of them."""
-
     def check(self, extent: Extent, resources: Resources) -> None:
         """Refuse tasks that would not fit in memory."""
 

@@ -10,7 +10,7 @@ from daskls.methods.landmarks.model import read_linear_model
 from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources
-from daskls.records import Float64, Reals, SolverSpec
+from daskls.records import Float64, Reals
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
@@ -51,10 +51,6 @@ class L3(LandmarkSpec, Method):
         from daskls.methods.landmarks.answer import score_linearly
 
         return score_linearly(reader, X)
-
-    def are_votes(self, spec: SolverSpec) -> bool:
-        """As of `Method`: they are of one class against the rest."""
-        return False
 
     def check_index(self, reader: ModelReader) -> None:
         """As of `Method`."""
