@@ -36,6 +36,10 @@ OPTION_GROUPS = {
     ),
     "output": ("quiet", "help"),
 }
+EPILOG = (
+    "In brackets: the methods that take an option, where not all do; its default, or those of "
+    "methods; its bounds. Values are spelled as in Python, None as none."
+)
 GROUP_OF = {name: group for group, names in OPTION_GROUPS.items() for name in names}
 NONE = "none"
 
@@ -55,6 +59,9 @@ class EstimatorCommand(TyperCommand):
     """
 
     estimators: ClassVar[dict[str, str]]
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **{**settings, "epilog": EPILOG})
 
     @cached_property
     def parameters(self) -> dict[str, "Parameter"]:
