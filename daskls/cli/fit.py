@@ -7,7 +7,6 @@ import typer
 
 from daskls.cli import cluster
 from daskls.cli.inputs import (
-    Absent,
     LabelColumn,
     Unseen,
     check_store,
@@ -48,16 +47,16 @@ def fit(
         typer.Option(metavar="NAME", help="Column of the rows' weights, of a table."),
     ] = None,
     missing: Annotated[
-        Absent,
+        Literal["refuse", "median"],
         typer.Option(
             help="Missing values of a table: refused, or a median and a flag.",
             rich_help_panel="data",
         ),
-    ] = Absent.REFUSE,
+    ] = "refuse",
     unknown: Annotated[
         Unseen,
         typer.Option(help="Categories of a query that no training row had."),
-    ] = Unseen.ERROR,
+    ] = "error",
     drop: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +80,7 @@ def fit(
     """
     is_table = leads_to_table(data, "data set or table")
     classes = None if is_table else open_data(data).classes
-    of_table = {"missing": missing.value, "unknown": unknown.value, "drop": drop or []}
+    of_table = {"missing": missing, "unknown": unknown, "drop": drop or []}
     for_tables = (*of_table, "label", "weight")
     if not is_table and any(is_given(ctx, name) for name in for_tables):
         names = ", ".join(f"--{name}" for name in for_tables)

@@ -4,14 +4,12 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 __all__ = [
-    "Absent",
     "LabelColumn",
     "Unseen",
     "UnseenOption",
@@ -29,20 +27,8 @@ __all__ = [
 ]
 
 
-class Absent(StrEnum):
-    """Treatments of missing values."""
-
-    REFUSE = "refuse"
-    MEDIAN = "median"
-
-
-class Unseen(StrEnum):
-    """Treatments of categories that no training row had."""
-
-    ERROR = "error"
-    ZERO = "zero"
-
-
+# Of categories that no training row had.
+Unseen = Literal["error", "zero"]
 LabelColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of the labels of a table."),
