@@ -72,7 +72,9 @@ def test_the_minimum_is_that_of_a_quadratic_program(m, n_landmarks, gram):
     for own, found, (_, C, fold, bias) in zip(theta, stats, problems, strict=True):
         expected = least(rows, C, fold, bias)
         assert found[0] == pytest.approx(objective(own, rows, C, fold, bias), rel=1e-9, abs=1e-12)
-        assert found[0] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        # The other one ends above the minimum, by 4e-5 on some processors; never below.
+        assert found[0] <= expected * (1 + 1e-5) + 1e-6
+        assert found[0] == pytest.approx(expected, rel=1e-4, abs=1e-6)
         # The dual value is a lower bound, and near.
         assert found[1] <= expected * (1 + 1e-5) + 1e-6
         assert found[0] - found[1] <= 1e-9 * found[4] + 1e-12
