@@ -21,7 +21,9 @@ __all__ = [
     "Bytes",
     "CellReport",
     "Codes",
+    "Coding",
     "Decision",
+    "FeatureCoding",
     "FeatureScale",
     "Float32",
     "Float64",
@@ -77,6 +79,8 @@ AnyArray = npt.NDArray[Any]
 TargetKind = Literal["classes", "numbers"]
 # How the functions of a model speak for classes: one a pair of them, or one a class.
 Decision = Literal["ovo", "ovr"]
+# What becomes of features that are thresholds, orders or categories written as numbers.
+Coding = Literal["none", "ranks", "indicators", "both"]
 
 # Values a parameter of a method's own grid.
 N_GRID = 10
@@ -143,12 +147,14 @@ class ScalingSpec:
     kernels : tuple of str. What kernels of one width and ridge are chosen from, for all cells; none
         where cells choose their own.
     by_chance : bool. Whether the method's cells are random chunks: then kernel, width and ridge are
-        chosen on such chunks, too.
+        chosen on random rows, however many there are.
+    feature_coding : Coding, or "auto" for the best of them
     """
 
     feature_scale: Literal["spread", "learned"] | tuple[float, ...] | None = None
     kernels: tuple[str, ...] = ()
     by_chance: bool = False
+    feature_coding: Coding | Literal["auto"] = "none"
 
 
 @dataclass(frozen=True)
@@ -209,24 +215,69 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
+class FeatureCoding:
+    """What each feature is before it is scaled: itself, its rank, or an indicator of each value.
+
+    A feature without points stays as it is. Coded features come in the order of those that they are
+    of, indicators in the order of their values.
+
+    Attributes
+    ----------
+    ptr : int64 array, shape (d + 1,). Feature j owns the points ptr[j] to ptr[j + 1] - 1.
+    points : float64 array, shape (p,). Increasing in each feature: knots of the map to ranks, or
+        the values that have an indicator each.
+    ranks : float64 array, shape (p,). In [0, 1], what knots become; -1 of indicators.
+    """
+
+    ptr: Int64
+    points: Float64
+    ranks: Float64
+
+    @property
+    def n_features(self) -> int:
+        """The number of features before they are coded."""
+        return len(self.ptr) - 1
+
+    @property
+    def is_indicated(self) -> Mask:
+        """Which features are indicators of their values, bool (d,)."""
+        marked = np.r_[0, np.cumsum(self.ranks < 0)]
+        found: Mask = marked[self.ptr[1:]] > marked[self.ptr[:-1]]
+        return found
+
+    @property
+    def sources(self) -> Int64:
+        """The feature that each coded one is of, int64 (d',)."""
+        counts = np.where(self.is_indicated, np.diff(self.ptr), 1)
+        return np.repeat(np.arange(self.n_features), counts)
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureScale:
-    """The scale of features that rows are put into first, the same in training and in prediction.
+    """The coding and scale of features that rows are put into first, in training and in prediction.
 
     Scaled rows have only the features whose factor is not 0, in float32.
 
     Attributes
     ----------
-    center : float64 array, shape (d,). Subtracted from every row.
-    factors : float64 array, shape (d,), >= 0, not all 0. What each feature is then multiplied by.
+    center : float64 array, shape (d',). Subtracted from every coded row.
+    factors : float64 array, shape (d',), >= 0, not all 0. What each is then multiplied by.
+    coding : FeatureCoding, or None where features stay as they are: then d' is d.
     """
 
     center: Float64
     factors: Float64
+    coding: FeatureCoding | None = None
 
     @property
     def columns(self) -> Int64:
-        """The features whose factor is not 0, increasing."""
+        """The coded features whose factor is not 0, increasing."""
         return np.flatnonzero(self.factors)
+
+    @property
+    def sources(self) -> Int64:
+        """The feature that each coded one is of, int64 (d',)."""
+        return np.arange(len(self.factors)) if self.coding is None else self.coding.sources
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,8 +150,10 @@ ROW_FOLDS = KeyStream(1 << 48, users=("run.gather",))
 # Which parts of space are looked at, and which of their cells; region 0 stands for all of them.
 REGIONS = Stream((0, 0, 9), users=("scaling.regions",))
 REGION_CELLS = Stream(("region", "draw", 10), users=("scaling.trial",))
+# Which rows of the sample candidates race on, and in which order (purpose 0); on which cells (1).
+RACE = Stream(("purpose", 0, 12), users=("scaling.thin",))
 # Which of their rows are held out; and which are left out of a region that has too many.
-HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions",))
+HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions", "scaling.thin"))
 
 # ---- samples ----
 

@@ -15,6 +15,7 @@ from daskls.estimators.base import LocalClassifier
 from daskls.estimators.inputs import candidates, check_unused
 from daskls.estimators.probability import PROBABILITY
 from daskls.estimators.scale import (
+    FEATURE_CODING,
     FEATURE_SCALE,
     ScalesFeatures,
     has_width,
@@ -46,6 +47,7 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "search": [StrOptions({"refine", "full", "race"}, deprecated={"race"})],
         "refit": [StrOptions({"folds", "cell"})],
+        "feature_coding": FEATURE_CODING,
         "feature_scale": FEATURE_SCALE,
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "probability": PROBABILITY,
@@ -77,12 +79,16 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         kernel = params["kernel"]
         if not has_width(kernel):
             self._check_products(kernel)
-        asked = scaling_of(params["feature_scale"], kernel)
-        loss = self._loss()
+        loss, spec = self._loss(), self._solver()
+        is_global = loss.is_global and has_width(kernel)
+        coding = params["feature_coding"]
+        if coding == "auto" and not (is_global and spec.gamma is None):
+            # A gamma is one of distances that are known.
+            coding = "none"
+        asked = scaling_of(params["feature_scale"], kernel, coding)
         check_unused(self, loss.unused, f"loss={params['loss']!r}")
-        if not (loss.is_global and has_width(kernel)):
+        if not is_global:
             return asked
-        spec = self._solver()
         given = (spec.C, spec.gamma)
         if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
             return asked
@@ -105,6 +111,9 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         if not is_unscaled(self.get_params(deep=False)["feature_scale"]):
             wrong.append("feature_scale")
             remedies.append("feature_scale=None")
+        if self.get_params(deep=False)["feature_coding"] not in ("auto", "none"):
+            wrong.append("feature_coding")
+            remedies.append('feature_coding="none"')
         if wrong:
             raise ParameterError(
                 f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} for kernels of "

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 from daskls.estimators.cells import Candidates, CellClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.probability import ProbabilityParam
-from daskls.estimators.scale import FeatureScaleParam
+from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
 from daskls.methods.cells.method import Chunked
 
 __all__ = ["RandomChunkSVC"]
@@ -31,12 +31,13 @@ class RandomChunkSVC(CellClassifier):
         Maximum number of rows of a chunk; sizes differ by one row at most. Training costs about
         rows x chunk_size.
     {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
-    {search, refit, feature_scale, class_weight, probability, store, client, random_state, verbose}
+    {search, refit, feature_coding, feature_scale, class_weight, probability, store, client}
+    {random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
-    {feature_scale_}
+    {coded_features_, feature_scale_}
     n_cells_ : int. Chunks.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a chunk: as of `VoronoiSVC`.
@@ -84,6 +85,7 @@ class RandomChunkSVC(CellClassifier):
         tol: float = 1e-3,
         search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
+        feature_coding: FeatureCodingParam = "none",
         feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         probability: ProbabilityParam = False,
@@ -104,6 +106,7 @@ class RandomChunkSVC(CellClassifier):
         self.tol = tol
         self.search = search
         self.refit = refit
+        self.feature_coding = feature_coding
         self.feature_scale = feature_scale
         self.class_weight = class_weight
         self.probability = probability

@@ -96,6 +96,15 @@ tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimali
     "k_tol": """
 tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.""",
     # Kernels of distances.
+    "feature_coding": """
+feature_coding : "auto", "none", "ranks", "indicators" or "both", default <default>
+    What numbers become that are thresholds, orders or categories. "none": themselves. "ranks": a
+    feature of more than 20 values becomes its rank among the sampled rows, in [0, 1]. "indicators":
+    a feature of 3 to 20 values becomes one feature a value, 1/2 where a row has it; no feature does
+    where they would be too many (256 MiB of rows, or twice the features). "both". "auto": where
+    kernel, width and C are chosen once for all, the best of these, together with them; else, or
+    where gamma is given, "none". A value that no training row had is 0 in all indicators of its
+    feature. Cells are cut in coded features.""",
     "feature_scale": """
 feature_scale : None or "none", "spread", "learned" or array (d,), default <default>
     Factor of each feature, in every distance: of cells, of neighbors and of kernels. None: rows
@@ -108,6 +117,9 @@ feature_scale : None or "none", "spread", "learned" or array (d,), default <defa
     differ by more than 1000, the spread comes first.) An array: these factors, >= 0; 0 leaves a
     feature out. Refused with kernels of inner products.""",
     # All methods.
+    "coded_features_": """
+coded_features_ : list of str. The features that distances are of: those of X, ``rank(name)``, or
+    ``name=value``.""",
     "feature_scale_": """
 feature_scale_ : float array (n_features_in_,). The factor of each feature; 1 of rows as they are.
 feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent

@@ -10,11 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.kernels.registry import KERNELS, find_kernel
+from daskls.kernels.frame import coded_names
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
 from daskls.store.reader import ModelReader
 
 __all__ = [
+    "FEATURE_CODING",
     "FEATURE_SCALE",
+    "FeatureCodingParam",
     "FeatureScaleParam",
     "ScalesFeatures",
     "has_width",
@@ -22,6 +25,8 @@ __all__ = [
     "scaling_of",
 ]
 
+FeatureCodingParam = Literal["auto", "none", "ranks", "indicators", "both"]
+FEATURE_CODING: list[Any] = [StrOptions({"auto", "none", "ranks", "indicators", "both"})]
 FeatureScaleParam = Literal["spread", "learned", "none"] | Sequence[float] | None
 FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned", "none"}), "array-like", None]
 
@@ -36,22 +41,30 @@ def has_width(kernel: str) -> bool:
     return kernel not in KERNELS or find_kernel(kernel).has_width
 
 
-def scaling_of(feature_scale: Any, kernel: str) -> ScalingSpec | None:
+def scaling_of(
+    feature_scale: Any, kernel: str, coding: FeatureCodingParam = "none"
+) -> ScalingSpec | None:
     """Return the choices that a fit makes before space is cut; None if there are none.
 
     Raises
     ------
-    ParameterError : a scale for a kernel of inner products, or factors that are no scale
+    ParameterError : a scale for a kernel of inner products, or factors that are no scale, or are of
+        features before they are coded
     """
     if is_unscaled(feature_scale):
-        return None
+        return None if coding == "none" else ScalingSpec(feature_coding=coding)
     if not has_width(kernel):
         raise ParameterError(
             f'feature_scale is for kernels of distances; kernel is {kernel!r}. Use kernel="rbf", '
             "or scale X beforehand."
         )
     if isinstance(feature_scale, str):
-        return ScalingSpec(feature_scale)  # type: ignore[arg-type]
+        return ScalingSpec(feature_scale, feature_coding=coding)  # type: ignore[arg-type]
+    if coding not in ("auto", "none"):
+        raise ParameterError(
+            f"feature_scale holds one factor a feature, but feature_coding={coding!r} makes other "
+            'features of them. Pass feature_coding="none", or feature_scale="spread" or "learned".'
+        )
     factors = np.asarray(feature_scale)
     if (
         factors.ndim != 1
@@ -84,11 +97,16 @@ class ScalesFeatures:
 
     def _minds_units(self) -> bool:
         """As of `LocalClassifier`."""
-        return is_unscaled(self.feature_scale) and has_width(self.kernel)
+        if not is_unscaled(self.feature_scale) or not has_width(self.kernel):
+            return False
+        return getattr(self, "feature_coding", "none") in ("auto", "none")
 
     @property
     def feature_scale_(self) -> Float64:
-        """The factor of each feature, shape ``(n_features_in_,)``; 0: it is left out."""
+        """The factor of each of `coded_features_`, float64; 0: it is left out.
+
+        Shape ``(n_features_in_,)`` where features stay as they are.
+        """
         check_is_fitted(self)
         scale = self._reader.resolved.scale
         if scale is None:
@@ -96,11 +114,22 @@ class ScalesFeatures:
         return scale.factors.copy()
 
     @property
+    def coded_features_(self) -> list[str]:
+        """The names of the features that distances are of, one a factor of `feature_scale_`.
+
+        Those of X, ``rank(name)`` or ``name=value``.
+        """
+        check_is_fitted(self)
+        names = [str(own) for own in getattr(self, "feature_names_in_", ())]
+        names = names or [f"feature {j}" for j in range(int(self._reader.meta["n_features"]))]
+        return coded_names(names, self._reader.resolved.scale)
+
+    @property
     def feature_importances_(self) -> Float64:
         """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
-        Its factor times its spread, so that units cancel. A model that does not
-        scale its features has no importances: its distances depend on the features' units.
+        Its factor times its spread, so that units cancel; of indicators the sum. A model that does
+        not scale its features has no importances: its distances depend on the features' units.
         """
         check_is_fitted(self)
         resolved = self._reader.resolved
@@ -109,6 +138,8 @@ class ScalesFeatures:
                 "This model does not scale its features, so it has no feature importances; fit "
                 'with feature_scale="learned".'
             )
-        weights = resolved.scale.factors * np.array(resolved.summary["spread"])
+        own = resolved.scale.factors * np.array(resolved.summary["spread"])
+        n_features = int(self._reader.meta["n_features"])
+        weights = np.bincount(resolved.scale.sources, own, n_features)
         importances: Float64 = weights / weights.sum()
         return importances

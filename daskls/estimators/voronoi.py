@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 from daskls.estimators.cells import Candidates, CellClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.probability import ProbabilityParam
-from daskls.estimators.scale import FeatureScaleParam
+from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
 from daskls.methods.cells.method import Voronoi
 
 __all__ = ["VoronoiSVC"]
@@ -41,12 +41,12 @@ class VoronoiSVC(CellClassifier):
         is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
         The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
         and differ in their folds only.
-    {feature_scale, class_weight, probability, store, client, random_state, verbose}
+    {feature_coding, feature_scale, class_weight, probability, store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
-    {feature_scale_}
+    {coded_features_, feature_scale_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a cell: rows, classes, C, gamma, validation
@@ -77,7 +77,11 @@ class VoronoiSVC(CellClassifier):
 
     _size_param = "cell_size"
     _minds_space = True
-    _before: ClassVar[dict[str, Any]] = {"loss": "hinge", "feature_scale": None}
+    _before: ClassVar[dict[str, Any]] = {
+        "loss": "hinge",
+        "feature_scale": None,
+        "feature_coding": "none",
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left")],
@@ -100,6 +104,7 @@ class VoronoiSVC(CellClassifier):
         search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
         n_partitions: int = 1,
+        feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         probability: ProbabilityParam = False,
@@ -121,6 +126,7 @@ class VoronoiSVC(CellClassifier):
         self.search = search
         self.refit = refit
         self.n_partitions = n_partitions
+        self.feature_coding = feature_coding
         self.feature_scale = feature_scale
         self.class_weight = class_weight
         self.probability = probability

@@ -148,6 +148,7 @@ class Exponential(OfDistances):
     # satimage, pendigits, spambase), and cells of 2000 rows would need float64.
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
+    usual_width = 2.0
     ways = decide_roots_directly, decide_roots, decide_roots_narrowly
     bounds = root_shift, root_shift
 

@@ -2,9 +2,22 @@
 
 import numpy as np
 
-from daskls.records import LARGEST_FEATURE, FeatureScale, Float32, Float64, Frame, Reals
+from daskls.records import (
+    LARGEST_FEATURE,
+    FeatureCoding,
+    FeatureScale,
+    Float32,
+    Float64,
+    Frame,
+    Int64,
+    Reals,
+)
 
-__all__ = ["framed", "scaled"]
+__all__ = ["INDICATOR", "coded", "coded_names", "framed", "scaled"]
+
+# Of a row's own value: rows of two values are then 1 apart in L1, as the ends of a feature in
+# ranks are.
+INDICATOR = 0.5
 
 # Rows whose differences are held in float64 at once.
 SCALED_ROWS = 4096
@@ -19,6 +32,35 @@ def framed(X: Reals, frame: Frame) -> Float64:
     return A
 
 
+def coded(X: Reals, coding: FeatureCoding, columns: Int64) -> Float64:
+    """Return some coded features of rows, float64 (m, n).
+
+    Ranks are a piecewise linear map by the knots, and end where these end. Values are told apart as
+    float32, so that a query need not be of the dtype that a model was trained on; one that no
+    training row had is zeros.
+
+    Examples
+    --------
+    >>> colors = FeatureCoding(np.array([0, 0, 2]), np.array([3.0, 7.0]), np.full(2, -1.0))
+    >>> coded(np.array([[0.1, 7.0], [0.2, 5.0]]), colors, np.array([0, 1, 2])).tolist()
+    [[0.1, 0.0, 0.5], [0.2, 0.0, 0.0]]
+    """
+    out = np.empty((len(X), len(columns)))
+    sources, is_indicated = coding.sources, coding.is_indicated
+    first = np.searchsorted(sources, np.arange(coding.n_features))
+    for at, column in enumerate(columns.tolist()):
+        source = sources[column]
+        lo, hi = coding.ptr[source], coding.ptr[source + 1]
+        if is_indicated[source]:
+            value = np.float32(coding.points[lo + column - first[source]])
+            out[:, at] = (X[:, source].astype(np.float32) == value) * INDICATOR
+        elif hi > lo:
+            out[:, at] = np.interp(X[:, source], coding.points[lo:hi], coding.ranks[lo:hi])
+        else:
+            out[:, at] = X[:, source]
+    return out
+
+
 def scaled(X: Reals, scale: FeatureScale) -> Float32:
     """Return rows in a model's scale of features, float32 (m, d'), d' the features it keeps.
 
@@ -29,10 +71,35 @@ def scaled(X: Reals, scale: FeatureScale) -> Float32:
     center, factors = scale.center[columns], scale.factors[columns]
     out = np.empty((len(X), len(columns)), np.float32)
     for start in range(0, len(X), SCALED_ROWS):
+        rows = X[start : start + SCALED_ROWS]
+        if scale.coding is None:
+            tile = rows[:, columns].astype(np.float64)
+        else:
+            tile = coded(rows, scale.coding, columns)
         # The center goes in float64: offsets may be large beside what varies.
-        tile = X[start : start + SCALED_ROWS, columns].astype(np.float64) - center
+        tile -= center
         tile *= factors
         out[start : start + SCALED_ROWS] = np.clip(
             tile, -LARGEST_FEATURE, LARGEST_FEATURE, out=tile
         )
     return out
+
+
+def coded_names(names: list[str], scale: FeatureScale | None) -> list[str]:
+    """Return the names of coded features: that of a feature, ``rank(name)``, ``name=value``.
+
+    >>> coding = FeatureCoding(np.array([0, 0, 2]), np.array([3.0, 7.5]), np.full(2, -1.0))
+    >>> coded_names(["age", "color"], FeatureScale(np.zeros(3), np.ones(3), coding))
+    ['age', 'color=3', 'color=7.5']
+    """
+    if scale is None or scale.coding is None:
+        return list(names)
+    coding, found = scale.coding, []
+    for name, lo, hi, is_indicated in zip(
+        names, coding.ptr[:-1], coding.ptr[1:], coding.is_indicated, strict=True
+    ):
+        if is_indicated:
+            found += [f"{name}={value:g}" for value in coding.points[lo:hi]]
+        else:
+            found.append(f"rank({name})" if hi > lo else name)
+    return found

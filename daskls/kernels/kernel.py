@@ -36,6 +36,8 @@ class Kernel(ABC):
     is_everywhere : bool. Whether methods of neighborhoods and of samples take it, too.
     least_ridge : float. Below it a ridge gains nothing, or float32 does not carry it.
     coarse_ridges : tuple of float. Those of a first look at cells.
+    usual_width : float. In units of a cell's median distance, a power of 2: the first that is
+        looked at.
     """
 
     formula: ClassVar[str]
@@ -47,6 +49,7 @@ class Kernel(ABC):
     is_everywhere: ClassVar[bool] = False
     least_ridge: ClassVar[float] = 0.0
     coarse_ridges: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1)
+    usual_width: ClassVar[float] = 1.0
 
     @property
     def has_width(self) -> bool:

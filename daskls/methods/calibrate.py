@@ -99,7 +99,9 @@ def calibrate(
 
 def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
     """Return the rows to take: regions, or a group by chance; those of an earlier search again."""
-    job = plan_regions(raw, _base(raw))
+    base = _base(raw)
+    job = plan_regions(raw, base, begun.sizes.n_features)
+    job = job.gathered_in(_entered(begun, base), "model")
     request = begun.request
     if request.method.is_local:
         return job
@@ -109,7 +111,7 @@ def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
 
 
 def _base(raw: Beginning) -> FeatureScale:
-    """Return what rows pass before regions keep them."""
+    """Return what the tree of the regions sees rows in."""
     X = raw.sample.X
     center = X.mean(axis=0, dtype=np.float64)
     if raw.request.scaling is not None:
@@ -119,19 +121,19 @@ def _base(raw: Beginning) -> FeatureScale:
     return FeatureScale(center if has_width else np.zeros_like(center), np.ones_like(center))
 
 
+def _entered(begun: Beginning, base: FeatureScale) -> FeatureScale:
+    """Return the scale of the model; of one without, rows as they are around a center."""
+    return begun.scale or FeatureScale(base.center, np.ones_like(base.center))
+
+
 def _read(job: RegionJob, begun: Beginning) -> _Rows:
     """Return the rows of the regions, of as many as the client may hold."""
-    row_nbytes = 4 * begun.rows.n_features
+    row_nbytes = 4 * begun.sizes.n_features
     most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
     regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
     found = [read_region(region, job) for region in np.unique(regions).tolist()]
-    X = np.concatenate([own.X for own in found])
-    if begun.scale is not None:
-        columns = begun.scale.columns
-        factors = begun.scale.factors[columns] / job.base.factors[columns]
-        X = X[:, columns] * factors.astype(np.float32)
     return _Rows(
-        X,
+        np.concatenate([own.X for own in found]),
         np.concatenate([own.codes for own in found]),
         np.concatenate([own.weights for own in found]),
         np.concatenate([own.fold for own in found]),

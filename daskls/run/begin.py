@@ -85,7 +85,7 @@ def begin_fit(
     # From here on X is read, and then a store begun: what is refused above costs neither.
     seed = find_seed(request, store)
     with clock.stage("sample", rows.n_blocks, None):
-        sample = sample_rows(rows, scan, sampling.n_sample, seed, client)
+        sample = sample_rows(rows, scan, class_weight, sampling.n_sample, seed, client)
     # After the sample: the checksum of all rows, which that pass takes, is part of the identity.
     root = open_root(request, rows, scan, seed, sample.checksum, store)
     repair(root, request.method.check_complete, client)

@@ -12,6 +12,7 @@ import numpy as np
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources, SamplePlan
+from daskls.kernels.frame import coded_names
 from daskls.records import FeatureScale, Float64, ScalingSpec, SolverSpec
 from daskls.run.progress import StageClock
 from daskls.run.rows import BlockRows
@@ -136,7 +137,8 @@ class Beginning:
         names = self.request.feature_names
         n_features = self.rows.n_features
         names = [f"feature {i}" for i in range(n_features)] if names is None else names
-        return names if self.scale is None else [names[i] for i in self.scale.columns]
+        coded = coded_names(names, self.scale)
+        return coded if self.scale is None else [coded[i] for i in self.scale.columns]
 
     @property
     def fingerprint(self) -> str:

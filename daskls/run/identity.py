@@ -120,7 +120,12 @@ def _kind_to_json(target: Target) -> dict[str, Any]:
 
 def _scaling_to_json(scaling: ScalingSpec | None) -> dict[str, Any]:
     """Return what is decided before space is cut as JSON values; nothing where nothing is."""
-    return {} if scaling is None else {"scaling": asdict(scaling)}
+    if scaling is None:
+        return {}
+    values = asdict(scaling)
+    # Stores of before there were codings keep their names.
+    values = {key: own for key, own in values.items() if (key, own) != ("feature_coding", "none")}
+    return {"scaling": values}
 
 
 def _probability_to_json(probability: str | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import Int64, Labels, Reals, RowNumbers
+from daskls.records import Float64, Int64, Labels, Reals, RowNumbers, Targets
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan, block_checksum, take_kept
@@ -21,6 +21,8 @@ class BlockSample:
     """The sampled rows of one block, its checksum, and its first row that is not finite."""
 
     X: Reals
+    targets: Targets
+    weights: Float64
     checksum: int
     bad_row: int | None
     bad_value: float
@@ -28,9 +30,19 @@ class BlockSample:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sampled rows in the order of their numbers, and the checksum of all rows."""
+    """Sampled rows in the order of their numbers, and the checksum of all rows.
+
+    Attributes
+    ----------
+    X : real array, shape (m, d)
+    targets : array, shape (m,). Class codes, or numbers.
+    weights : float64 array, shape (m,), > 0. Those of classes included.
+    checksum : int
+    """
 
     X: Reals
+    targets: Targets
+    weights: Float64
     checksum: int
 
 
@@ -49,6 +61,7 @@ def sample_block(
     weights: Reals | None,
     *,
     target: Target,
+    class_weight: Float64,
     first_kept: Int64,
     n_sample: int,
     seed: int,
@@ -59,17 +72,26 @@ def sample_block(
     bad = first_bad_value(X)
     if bad is not None:
         # Not raised here: of several bad blocks the first is named, whichever task ends first.
-        return BlockSample(X[:0], 0, first_row + bad[0], bad[1])
+        return BlockSample(
+            X[:0], np.empty(0, target.dtype), np.empty(0), 0, first_row + bad[0], bad[1]
+        )
     kept, targets, given = take_kept(X, y, weights, target)
     start, stop = first_kept[block], first_kept[block + 1]
     # Drawn in each task: as a keyword they would be sent with every one.
     numbers = sample_numbers(int(first_kept[-1]), n_sample, seed)
     mine = numbers[np.searchsorted(numbers, start) : np.searchsorted(numbers, stop)] - start
-    return BlockSample(kept[mine], block_checksum(kept, targets, given, int(start)), None, 0.0)
+    checksum = block_checksum(kept, targets, given, int(start))
+    weights = target.weigh(targets, given, class_weight)[mine]
+    return BlockSample(kept[mine], targets[mine], weights, checksum, None, 0.0)
 
 
 def sample_rows(
-    rows: BlockRows, scan: TargetScan, n_sample: int, seed: int, client: Any = None
+    rows: BlockRows,
+    scan: TargetScan,
+    class_weight: Float64,
+    n_sample: int,
+    seed: int,
+    client: Any = None,
 ) -> Sample:
     """Read X once: sample it, check it, identify it.
 
@@ -85,6 +107,7 @@ def sample_rows(
         rows.weights,
         client=client,
         target=scan.target,
+        class_weight=class_weight,
         first_kept=scan.first_kept,
         n_sample=n_sample,
         seed=seed,
@@ -92,5 +115,7 @@ def sample_rows(
     bad = [(b.bad_row, b.bad_value) for b in blocks if b.bad_row is not None]
     if bad:
         raise value_error(*min(bad))
-    X = np.concatenate([b.X for b in blocks])
-    return Sample(X, sum(b.checksum for b in blocks) % 2**64)
+    X, targets, weights = (
+        np.concatenate([getattr(b, name) for b in blocks]) for name in ("X", "targets", "weights")
+    )
+    return Sample(X, targets, weights, sum(b.checksum for b in blocks) % 2**64)

@@ -4,80 +4,26 @@ From a coarse grid to the nearest better neighbor, until there is none: a valley
 width and ridge, on all sets that it was looked at.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
-from daskls.records import Float64, SolverSpec
+from daskls.records import Float64
 from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.regions import RegionJob
 from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps, sum_in_order
-from daskls.scaling.trial import Trial, cells_of, draw_cells
+from daskls.scaling.trial import cells_of, draw_cells
 
-__all__ = ["Chosen", "TrialGrid", "choose", "choose_coarsely", "region_errors"]
+__all__ = ["Chosen", "choose", "choose_coarsely", "region_errors"]
 
-# Two values a factor of 2 of the width, and of sqrt(10) of the ridge.
-WIDTHS = tuple(2.0 ** (i / 2) for i in range(-6, 7))
-RIDGES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-# A first look at candidates that no kernel knows.
-EVERY_OTHER = slice(2, 11, 2)
 # Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points; of larger
 # cells as many as have the rows of eight of 2000, as a solve takes time by the cube of its rows.
 N_ERROR_CELLS, N_COARSE_CELLS, ERROR_ROWS = 8, 3, 16_000
 ERROR_DRAW = 200
-
-
-@dataclass(frozen=True)
-class TrialGrid:
-    """Candidates of width and ridge; of gamma in the place of widths where it is given.
-
-    ``is_open`` says that no ridge is given.
-    """
-
-    widths: tuple[float, ...] = WIDTHS
-    ridges: tuple[float, ...] = RIDGES
-    are_gammas: bool = False
-    offset: bool = False
-    is_open: bool = False
-
-    @classmethod
-    def of(cls, spec: SolverSpec, unit: float = 1.0) -> "TrialGrid":
-        """Return the candidates that a spec leaves open; given values of C and gamma alone.
-
-        Parameters
-        ----------
-        spec : SolverSpec
-        unit : float. Of the rows' weights, which divide ridges: those of the grid are for 1.
-        """
-        given = spec.C and sorted(1 / (2 * cost) for cost in spec.C)
-        ridges = tuple(given or (unit * ridge for ridge in RIDGES))
-        if spec.gamma is not None:
-            gammas = tuple(sorted(spec.gamma))
-            return cls(gammas, ridges, True, spec.fit_intercept, not given)
-        return cls(WIDTHS, ridges, False, spec.fit_intercept, not given)
-
-    def of_kernel(self, kernel: str) -> "TrialGrid":
-        """Return the candidates that are worth a try with a kernel."""
-        if not self.is_open:
-            return self
-        least = find_kernel(kernel).least_ridge
-        return replace(self, ridges=self.ridges[bisect_left(RIDGES, least) :])
-
-    def coarse(self, kernel: str) -> list[Trial]:
-        """Return the trials of a first look."""
-        widths, ridges = (values[EVERY_OTHER] or values for values in (self.widths, self.ridges))
-        if self.is_open:
-            first = len(RIDGES) - len(self.ridges)
-            coarse = find_kernel(kernel).coarse_ridges
-            ridges = tuple(self.ridges[RIDGES.index(ridge) - first] for ridge in coarse)
-        own = product(widths, ridges)
-        return [Trial(kernel, w, r, self.are_gammas, self.offset) for w, r in own]
 
 
 @dataclass

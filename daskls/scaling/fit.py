@@ -1,7 +1,7 @@
 """Before space is cut: select the scale and parameters that all cells share, or read them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,23 +12,34 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
 from daskls.plan import Extent
-from daskls.records import LARGEST_FEATURE, FeatureScale, Float64, Reals, ScalingSpec, SolverSpec
+from daskls.records import (
+    LARGEST_FEATURE,
+    Coding,
+    FeatureScale,
+    Float64,
+    Reals,
+    ScalingSpec,
+    SolverSpec,
+)
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
-from daskls.run.sample import Sample
-from daskls.scaling.choose import TrialGrid
-from daskls.scaling.decide import (
+from daskls.scaling.coding import Base, find_bases, max_coded_features
+from daskls.scaling.decide import N_LEFT, Decision, decide_densely, settle
+from daskls.scaling.grid import TrialGrid
+from daskls.scaling.plan import check_race, check_regions
+from daskls.scaling.race import (
+    CELL_ROWS,
+    DENSE_FROM,
+    N_CELLS,
     Candidate,
-    Decision,
-    choose_for,
-    choose_kernel,
-    decide_scale,
-    settle,
+    plan_race,
+    race,
+    race_rows,
 )
-from daskls.scaling.plan import LOOK_ROWS, check_regions
-from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_groups, plan_regions
-from daskls.scaling.spread import spreads, widest_and_narrowest
+from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_regions
+from daskls.scaling.spread import widest_and_narrowest
 from daskls.scaling.steps import Steps
+from daskls.scaling.thin import Drawn, ThinJob, draw_cells_of, draw_thin, write_thin
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
@@ -39,7 +50,8 @@ __all__ = ["MAX_CELL_ROWS", "resolve"]
 # 1.75 % with what cells of 4000 chose, on 1.83 % with what cells of 2000 did.
 MAX_CELL_ROWS = 4000
 # Steps of a decision, about: how many there are is found on the way.
-N_STEPS = 40
+N_STEPS = 12
+CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
 
 
 def resolve(begun: Beginning, clock: StageClock, client: Any = None) -> Beginning:
@@ -62,56 +74,52 @@ def resolve(begun: Beginning, clock: StageClock, client: Any = None) -> Beginnin
 
 
 def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: Any) -> Resolved:
-    """Return what is asked for; look at regions of the data for what has to be found out."""
-    center = begun.sample.X.mean(axis=0, dtype=np.float64)
-    spread = spreads(begun.sample.X)
-    search = _Search(begun, scaling, spread, center)
-    name, factors = search.asked()
-    spec, summary = begun.request.spec, dict[str, Any](decision=name)
-    if name == "learned":
-        with search.looking(search.job, clock, client) as steps:
-            decision = search.learn(steps)
-        name, summary = decision.taken.name, decision.to_json()
-        factors = None if name == "given" else decision.taken.factors / spread
-        if search.is_settled:
-            spec = decision.taken.chosen.trial.resolve(spec)
-    if scaling.kernels and not search.is_settled:
-        with search.looking(search.groups(), clock, client) as steps:
-            taken = search.choose(steps, name, factors)
-        spec = taken.chosen.trial.resolve(spec)
-        summary["chosen"] = taken.to_json()
-    scale = None if factors is None else FeatureScale(center, factors)
-    return Resolved(scale, spec, {**summary, "spread": spread.tolist()})
+    """Return what is asked for; find out on some rows what is left open."""
+    search = _Search(begun, scaling)
+    candidates = search.candidates()
+    spec = begun.request.spec
+    if len(candidates) > 1 or scaling.kernels or search.learns:
+        decision = search.decide(candidates, clock, client)
+        taken, summary = decision.taken, decision.to_json()
+        spec = taken.trial.resolve(spec) if scaling.kernels else spec
+    else:
+        (taken,) = candidates
+        summary = {"decision": taken.name, "coding": taken.coding}
+    base = search.bases[taken.base]
+    summary["spread"] = base.spread.tolist()
+    return Resolved(search.scale_of(taken), spec, summary)
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """A search for the scale and the parameters that all cells share."""
+    """A search for the coding, the scale and the parameters that all cells share."""
 
     begun: Beginning
     scaling: ScalingSpec
-    spread: Float64
-    center: Float64
 
     @cached_property
-    def job(self) -> RegionJob:
-        """The regions; planned where something is looked at, as that grows a tree."""
-        return plan_regions(self.begun, FeatureScale(self.center, 1 / self.spread))
+    def bases(self) -> list[Base]:
+        """The codings in question."""
+        X = self.begun.sample.X
+        asked = self.scaling.feature_coding
+        codings: tuple[Coding, ...] = CODINGS if asked == "auto" else (asked,)
+        return find_bases(X, codings, max_coded_features(self.begun.scan.n_kept, X.shape[1]))
 
     @property
-    def is_settled(self) -> bool:
-        """Whether learning a scale chooses all that is to be chosen on the way."""
-        scaling = self.scaling
-        is_learned = scaling.feature_scale == "learned"
-        return is_learned and bool(scaling.kernels) and not scaling.by_chance
+    def learns(self) -> bool:
+        """Whether a scale may be learned."""
+        return self.scaling.feature_scale == "learned"
 
     @property
-    def _cell_size(self) -> int:
-        return min(self.begun.request.cell_size, MAX_CELL_ROWS)
+    def _kernels(self) -> tuple[str, ...]:
+        """The kernels in question; where cells choose their own, what a scale is learned by."""
+        return self.scaling.kernels or ("rbf",)
 
     @property
     def _grid(self) -> TrialGrid:
-        return TrialGrid.of(self.begun.request.spec, self._unit)
+        # Cells that choose for themselves: a scale is learned by least squares all the same.
+        spec = self.begun.request.spec if self.scaling.kernels else SolverSpec()
+        return TrialGrid.of(spec, self._unit)
 
     @property
     def _unit(self) -> float:
@@ -121,61 +129,128 @@ class _Search:
         return 2.0 ** round(math.log2(least * most * classes.min() * classes.max()) / 2)
 
     @property
-    def unscaled(self) -> bool:
-        """Whether the features seem to be in units of their own."""
-        return widest_and_narrowest(self.begun.sample.X) is not None
+    def _cell_size(self) -> int:
+        return min(self.begun.request.cell_size, MAX_CELL_ROWS)
 
-    def asked(self) -> tuple[str, Float64 | None]:
-        """Return the name of what is asked for, and the factors if they are known; None: rows."""
-        wanted = self.scaling.feature_scale
-        if isinstance(wanted, tuple):
-            return "given", _given(wanted, len(self.spread))
-        if wanted == "spread":
-            return wanted, 1 / self.spread
-        return wanted or "given", None
+    def candidates(self) -> list[Candidate]:
+        """Return every coding with every scale and kernel in question, but for equal ones."""
+        found = []
+        for number, base in enumerate(self.bases):
+            for name, factors in self._scales(base):
+                for kernel in self._kernels:
+                    trial = self._grid.of_kernel(kernel).start(kernel)
+                    found.append(Candidate(number, base.name, name, factors, trial))
+        return found
 
-    def groups(self) -> RegionJob:
-        """Return what width and ridge are chosen on: cells as the method has them."""
-        if not self.scaling.by_chance:
-            return self.job
-        return plan_groups(self.job, self.begun.scan.n_kept, self._cell_size)
+    def _scales(self, base: Base) -> list[tuple[str, Float64]]:
+        """Return names and factors of the scales in question in one coding.
 
-    @contextmanager
-    def looking(self, job: RegionJob, clock: StageClock, client: Any) -> Iterator[Steps]:
-        """Collect the rows of a job's regions, and time what is found out by them.
+        Raises
+        ------
+        ParameterError : as many factors as there are not features
+        """
+        asked, ones = self.scaling.feature_scale, np.ones(base.n_features)
+        if isinstance(asked, tuple):
+            return [("given", _given(asked, base.n_features) * base.spread)]
+        if asked is None:
+            return [("given", base.spread)]
+        # Coded features have their own unit, and the others then have their spread.
+        if asked == "spread" or base.name != "none":
+            return [("spread", ones)]
+        # Units that differ so much have no meaning, and few rows would not prove it.
+        if (base.spread == base.spread[0]).all():
+            return [("given", base.spread)]
+        if widest_and_narrowest(self.begun.sample.X) is not None:
+            return [("spread", ones)]
+        return [("given", base.spread), ("spread", ones)]
+
+    def scale_of(self, own: Candidate) -> FeatureScale | None:
+        """Return what rows pass; None where they stay as they are."""
+        base, asked = self.bases[own.base], self.scaling.feature_scale
+        factors = base.scale.factors * own.factors
+        if own.name == "given" and base.name == "none":
+            if not isinstance(asked, tuple):
+                return None
+            factors = _given(asked, base.n_features)
+        return replace(base.scale, factors=factors)
+
+    def decide(self, candidates: Sequence[Candidate], clock: StageClock, client: Any) -> Decision:
+        """Return the decision between candidates: by a race, and where it is too thin by regions.
 
         Raises
         ------
         MemoryPlanError
         """
+        begun, n_rows = self.begun, self.begun.scan.n_kept
+        drawn = self._draw()
+        plan = plan_race(drawn, self._cell_size)
+        check_race(
+            plan.last.thin.n_training,
+            plan.last.thin.n_asked,
+            len(drawn.rows),
+            max(base.n_features for base in self.bases),
+            begun.sizes,
+            begun.resources,
+        )
+        job = ThinJob(str(begun.root.path), begun.scan.target.n_classes)
+        write_thin(job, begun.sample, drawn, self.bases)
+        with self._looking(job, clock):
+            left = race(Steps(job, client), candidates, plan, self._grid, learns=self.learns)
+        if n_rows <= len(begun.sample.X) or self.scaling.by_chance:
+            return Decision(left[0], tuple(left), {})
+        return self._decide_densely(left, clock, client)
+
+    def _draw(self) -> Drawn:
+        """Return the rows of the race: random ones, and where the sample is all, those of cells."""
+        begun, X = self.begun, self.begun.sample.X
+        drawn = draw_thin(len(X), *race_rows(len(X)), begun.seed)
+        is_whole = len(X) == begun.scan.n_kept >= DENSE_FROM
+        if not is_whole or self.scaling.by_chance or not len(drawn.reserved):
+            return drawn
+        rows = scaled(X, self._plain.scale)
+        size = min(CELL_ROWS, self._cell_size)
+        return replace(drawn, cells=draw_cells_of(rows, N_CELLS, size, begun.seed))
+
+    @cached_property
+    def _plain(self) -> Base:
+        """Rows by their spread, whatever codings are in question."""
+        return find_bases(self.begun.sample.X, ("none",), 0)[0]
+
+    def _decide_densely(
+        self, left: Sequence[Candidate], clock: StageClock, client: Any
+    ) -> Decision:
         begun = self.begun
         check_regions(begun.sizes, begun.rows.block_rows, self._cell_size, begun.resources)
-        collect_regions(self.begun, job, clock, client)
-        store, folder = open_store(job.root), job.folder(STEPS)
-        with clock.stage("scale", N_STEPS, lambda: len(store.names(folder))):
-            yield Steps(job, client)
+        opened: dict[int, Steps] = {}
+        regions = plan_regions(
+            begun, self._plain.scale, max(base.n_features for base in self.bases)
+        )
 
-    def learn(self, steps: Steps) -> Decision:
-        """Return which scale is taken, settled where that is all there is to choose."""
-        if not self.is_settled:
-            # Cells choose for themselves; a scale is learned by least squares all the same.
-            open_grid = TrialGrid.of(SolverSpec(), self._unit)
-            return decide_scale(steps, self.spread, ("rbf",), open_grid, unscaled=self.unscaled)
-        kernels, grid = self.scaling.kernels, self._grid
-        decision = decide_scale(steps, self.spread, kernels, grid, unscaled=self.unscaled)
-        return replace(decision, taken=settle(steps, decision.taken, self._grid, self._cell_size))
+        def open_steps(own: Candidate) -> Steps:
+            if own.base not in opened:
+                base = self.bases[own.base]
+                job = regions.gathered_in(base.scale, base.name)
+                collect_regions(begun, job, clock, client)
+                opened[own.base] = Steps(job, client)
+            return opened[own.base]
 
-    def choose(self, steps: Steps, name: str, factors: Float64 | None) -> Candidate:
-        """Return a scale with the best kernel, width and ridge for it."""
-        own = self.spread if factors is None else factors * self.spread
-        # A group by chance is a cell: a smaller one would be less dense.
-        size = self._cell_size if self.scaling.by_chance else LOOK_ROWS
-        kernels = self.scaling.kernels
-        taken = choose_for(steps, name, own, kernels[0], self._grid, size)
-        taken = choose_kernel(steps, taken, kernels, self._grid, size)
-        if self.scaling.by_chance:
-            return taken
-        return settle(steps, taken, self._grid, self._cell_size)
+        for own in left[:N_LEFT]:
+            open_steps(own)
+        with self._looking(regions, clock):
+            decision = decide_densely(
+                open_steps, left, self._kernels, self._grid, learns=self.learns
+            )
+            taken = decision.taken
+            if self.scaling.kernels:
+                taken = settle(open_steps(taken), taken, self._grid, self._cell_size)
+        return replace(decision, taken=taken)
+
+    @contextmanager
+    def _looking(self, job: ThinJob | RegionJob, clock: StageClock) -> Iterator[None]:
+        """Time what is found out."""
+        store = open_store(job.root)
+        with clock.stage("scale", N_STEPS, lambda: len(store.names(job.folder(STEPS)))):
+            yield
 
 
 def _given(factors: tuple[float, ...], n_features: int) -> Float64:
@@ -223,7 +298,7 @@ def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
     scale = resolved.scale
     if scale is None:
         return replace(begun, request=request, sizes=sizes)
-    sample = Sample(scaled(begun.sample.X, scale), begun.sample.checksum)
+    sample = replace(begun.sample, X=scaled(begun.sample.X, scale))
     _check_range(sample.X, scale)
     raw_nbytes = sizes.n_features * sizes.itemsize
     sizes = replace(

@@ -12,13 +12,14 @@ import numpy as np
 from daskls.partition.tree import route_rows
 from daskls.records import Codes, Float32, Float64, Int64
 from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.grid import Trial
 from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.regions import RegionJob, RegionRows, read_region
 from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps
-from daskls.scaling.trial import Trial, cut_rows, in_scale, own_center
+from daskls.scaling.trial import cut_rows, in_scale, own_center
 
-__all__ = ["HeldOutErrors", "compare", "evaluate_region", "evaluate_scales"]
+__all__ = ["HeldOutErrors", "compare", "evaluate_region", "evaluate_scales", "widest"]
 
 # Held-out rows near each other err together: so many count as one observation, fewer where a region
 # has few; and of fewer clusters than this nothing is said.
@@ -69,14 +70,14 @@ def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob)
     with one_blas_thread():
         # Clusters are the same in every scale: comparisons are of pairs.
         size = min(max(len(held.X) // REGION_CLUSTERS, LEAST_CLUSTER_ROWS), CLUSTER_ROWS)
-        near = _widest(held.X)
+        near = widest(held.X)
         tree, _ = cut_rows(near, size)
         clusters = route_rows(tree, near)
         errors = _held_errors(training, held, factors, trial, job)
     return np.stack([*errors, held.weights, clusters.astype(np.float64)])
 
 
-def _widest(X: Float32) -> Float32:
+def widest(X: Float32) -> Float32:
     """Return the features of the largest variance, in their order: clusters need no more.
 
     A tree's cut along a component of thousands of features takes seconds.

@@ -4,7 +4,7 @@ from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.plan import Resources, check_usable
 from daskls.records import F4, F8
 
-__all__ = ["LOOK_ROWS", "MAX_PRODUCTS", "check_regions", "look_nbytes", "region_rows"]
+__all__ = ["LOOK_ROWS", "MAX_PRODUCTS", "check_race", "check_regions", "look_nbytes", "region_rows"]
 
 # Of the features of a region, in float32: of many features fewer rows, so that a task stays within
 # a worker of 512 MiB. A function of the data alone: workers must not decide what is looked at.
@@ -66,4 +66,38 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
         needed,
         resources,
         'give feature_scale="spread" or factors, and with loss="squared_error" one C and one gamma',
+    )
+
+
+def check_race(
+    n_training: int,
+    n_asked: int,
+    n_rows: int,
+    n_features: int,
+    sizes: TaskSizes,
+    resources: Resources,
+) -> None:
+    """Refuse a race whose last heat a task has no memory for.
+
+    Parameters
+    ----------
+    n_training, n_asked, n_rows : int. Rows that train in it, that are answered, and of all heats.
+    n_features : int. Of the widest coding.
+    sizes : TaskSizes
+    resources : Resources
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    outputs = sizes.n_classes if sizes.n_classes > 2 else 1
+    looking = look_nbytes(n_rows, n_features, outputs, n_training)
+    # Distances of rows that are answered, in float64 at first, and kernel values.
+    asked = n_asked * (n_training * (F8 + 2 * F4) + n_features * F8)
+    check_usable(
+        f"Comparing candidates on {n_rows} rows x {n_features} features",
+        looking + asked,
+        resources,
+        'give feature_coding="none", feature_scale="spread" or factors, and with '
+        'loss="squared_error" one kernel, one C and one gamma',
     )

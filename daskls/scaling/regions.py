@@ -6,6 +6,7 @@ many rows of a few regions. Which regions is decided by the data and the seed al
 """
 
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,10 @@ class RegionJob:
     Attributes
     ----------
     root : str. The store.
-    base : FeatureScale. Rows of regions are kept in this scale.
-    tree : Tree. Of such rows.
+    base : FeatureScale. Rows of regions are gathered in this scale.
+    label : str. Names it among those of a fit.
+    route : FeatureScale. The scale that the tree sees rows in.
+    tree : Tree
     leaves : int64 array, shape (r,). The leaves of the tree that are regions.
     max_rows : int. Of a region.
     run_rows : int. Consecutive rows that are held out together.
@@ -85,6 +88,8 @@ class RegionJob:
 
     root: str
     base: FeatureScale
+    label: str
+    route: FeatureScale
     tree: Tree
     leaves: Int64
     max_rows: int
@@ -94,8 +99,16 @@ class RegionJob:
     n_groups: int = 0
 
     def folder(self, kind: str) -> str:
-        """Return the key of a kind of parts, distinct for regions and random groups."""
-        return f"regions/{kind}-by-chance" if self.n_groups else f"regions/{kind}"
+        """Return the key of a kind of parts, distinct for regions and random groups.
+
+        Rows are collected as they are, for all that they are gathered for.
+        """
+        own = "" if kind == COLLECTED else f"-{self.label}"
+        return f"regions/{kind}{own}{'-by-chance' if self.n_groups else ''}"
+
+    def gathered_in(self, base: FeatureScale, label: str) -> "RegionJob":
+        """Return the same regions, their rows in another scale."""
+        return replace(self, base=base, label=label)
 
     @property
     def n_regions(self) -> int:
@@ -131,17 +144,26 @@ class RegionRows:
         return RegionRows(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
-def plan_regions(begun: Beginning, base: FeatureScale) -> RegionJob:
-    """Choose regions by the sample: some leaves of a tree of about the size of a region."""
-    sample, n_rows = scaled(begun.sample.X, base), begun.scan.n_kept
-    max_rows = region_rows(sample.shape[1])
+def plan_regions(begun: Beginning, route: FeatureScale, most_features: int) -> RegionJob:
+    """Choose regions by the sample: some leaves of a tree of about the size of a region.
+
+    Parameters
+    ----------
+    begun : Beginning
+    route : FeatureScale. What the tree sees rows in, and what they are gathered in.
+    most_features : int. Of all scales that they will be gathered in.
+    """
+    sample, n_rows = scaled(begun.sample.X, route), begun.scan.n_kept
+    max_rows = region_rows(most_features)
     share = len(sample) if n_rows <= max_rows else FULLNESS * max_rows * len(sample) / n_rows
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows, begun.seed)
     root, n_classes = str(begun.root.path), begun.scan.target.n_classes
     run_rows = min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
-    return RegionJob(root, base, tree, leaves, max_rows, run_rows, n_classes, begun.seed)
+    return RegionJob(
+        root, route, "spread", route, tree, leaves, max_rows, run_rows, n_classes, begun.seed
+    )
 
 
 def _drawn_leaves(leaves: Int32, n_rows: int, seed: int) -> Int64:
@@ -167,12 +189,12 @@ def _region_key(job: RegionJob, region: int) -> str:
     return f"{job.folder(GATHERED)}/{region:06d}-{region:06d}"
 
 
-def _leaves_of(job: RegionJob, rows: Float32, numbers: RowNumbers) -> Int64:
+def _leaves_of(job: RegionJob, rows: Reals, numbers: RowNumbers) -> Int64:
     """Return the leaf, or the group, of each row."""
     if job.n_groups:
         keys = row_keys(numbers, HELD_ROWS(job.seed)) // np.uint64(HELD_SHARE)
         return (keys % np.uint64(job.n_groups)).astype(np.int64)
-    return route_rows(job.tree, rows).astype(np.int64)
+    return route_rows(job.tree, scaled(rows, job.route)).astype(np.int64)
 
 
 @undisturbed
@@ -186,8 +208,8 @@ def collect_block(
     class_weight: Float64,
     first_kept: Int64,
     block_info: Any = None,
-) -> str:
-    """Write one block's rows that lie in a region; return where.
+) -> None:
+    """Write one block's rows that lie in a region.
 
     A retry after a worker's death finds them.
     """
@@ -195,25 +217,23 @@ def collect_block(
     start = int(first_kept[block])
     key = _block_key(job, start, int(first_kept[block + 1]) - start)
     if open_store(job.root).exists(key):
-        return key
+        return
     X, targets, given = take_kept(X, y, weights, target)
     with one_blas_thread():
-        rows = scaled(X, job.base)
-        leaves = _leaves_of(job, rows, start + np.arange(len(rows)))
+        leaves = _leaves_of(job, X, start + np.arange(len(X)))
     own = np.flatnonzero(np.isin(leaves, job.leaves))
     columns = {
-        "X": rows[own],
+        "X": X[own],
         "codes": targets[own],
         "weights": target.weigh(targets, given, class_weight)[own],
         "numbers": start + own,
         "leaf": leaves[own],
     }
     write_pack(job.root, key, columns)
-    return key
 
 
 def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
-    """Write one region's rows, by increasing number; no more than it may have."""
+    """Write one region's rows, by increasing number, in their scale; no more than it may have."""
     if open_store(job.root).exists(_region_key(job, region)):
         return
     parts = []
@@ -223,9 +243,9 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
         parts.append({name: values[own] for name, values in columns.items()})
     joined = {name: np.concatenate([part[name] for part in parts]) for name in REGION_COLUMNS}
     kept = _fewest(len(joined["numbers"]), job.max_rows)
-    write_pack(
-        job.root, _region_key(job, region), {n: values[kept] for n, values in joined.items()}
-    )
+    columns = {name: values[kept] for name, values in joined.items()}
+    columns["X"] = scaled(columns["X"], job.base)
+    write_pack(job.root, _region_key(job, region), columns)
 
 
 def _fewest(n_rows: int, max_rows: int) -> Int64:
@@ -236,7 +256,9 @@ def _fewest(n_rows: int, max_rows: int) -> Int64:
 def collect_regions(
     begun: Beginning, job: RegionJob, clock: StageClock, client: Any = None
 ) -> None:
-    """Read X once more and store the rows of all regions, unless they are stored already.
+    """Store the rows of all regions, unless they are stored already.
+
+    X is read once more, for whatever they are gathered in.
 
     Parameters
     ----------
@@ -245,12 +267,21 @@ def collect_regions(
     clock : StageClock
     client : distributed client, or None for the current scheduler
     """
-    rows, scan = begun.rows, begun.scan
-    store = open_store(job.root)
+    store, scan = open_store(job.root), begun.scan
     if all(store.exists(_region_key(job, region)) for region in range(job.n_regions)):
         return
+    starts = scan.first_kept.tolist()
+    keys = [_block_key(job, a, b - a) for a, b in pairwise(starts)]
+    if not all(store.exists(key) for key in keys):
+        _collect(begun, job, clock, client)
+    compute_each(gather_region, [(region, job, keys) for region in range(job.n_regions)], client)
+
+
+def _collect(begun: Beginning, job: RegionJob, clock: StageClock, client: Any) -> None:
+    """Read X once more and write each block's rows that lie in a region."""
+    rows, store = begun.rows, open_store(job.root)
     with clock.stage("regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))):
-        keys = map_rows(
+        map_rows(
             collect_block,
             rows,
             rows.X,
@@ -258,12 +289,10 @@ def collect_regions(
             rows.weights,
             client=client,
             job=job,
-            target=scan.target,
+            target=begun.scan.target,
             class_weight=begun.class_weight,
-            first_kept=scan.first_kept,
+            first_kept=begun.scan.first_kept,
         )
-        gather = [(region, job, keys) for region in range(job.n_regions)]
-        compute_each(gather_region, gather, client)
 
 
 def read_region(region: int, job: RegionJob) -> RegionRows:

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from daskls.records import Float64
+from daskls.records import Codes, Float32, Float64
 from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.grid import Trial
 from daskls.scaling.plan import LOOK_ROWS
 from daskls.scaling.regions import RegionJob
 from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps, sum_in_order
-from daskls.scaling.trial import Trial, cells_of, draw_cells
+from daskls.scaling.trial import cells_of, draw_cells, own_center
 
-__all__ = ["learn_factors", "next_factors", "region_gradients"]
+__all__ = ["learn_factors", "learn_on", "next_factors", "region_gradients"]
 
 # One round gains nothing on Covertype, six almost all that eight do.
 N_LEARNING_ROUNDS = 6
@@ -40,10 +41,37 @@ def region_gradients(
     sums = np.zeros((2, len(factors)))
     with one_blas_thread():
         for A, rows in cells_of(region, factors, job, n_cells, LOOK_ROWS, draw):
-            varies = (A[0] != A).any(axis=0)
-            sums[1] += varies * len(A)
-            sums[0] += varies * TrialCell(A, rows.codes, rows.weights).gradients(trial)
+            sums += _gradients(A, rows.codes, rows.weights, trial)
     return sums
+
+
+def _gradients(A: Float32, codes: Codes, weights: Float64, trial: Trial) -> Float64:
+    """Return what `region_gradients` sums up, of one cell."""
+    varies = (A[0] != A).any(axis=0)
+    own = TrialCell(A, codes, weights).gradients(trial)
+    return np.stack([varies * own, varies * float(len(A))])
+
+
+def learn_on(
+    cells: Sequence[tuple[Float32, Codes, Float64]], start: Float64, trial: Trial, n_rounds: int
+) -> Float64:
+    """Return factors learned in rounds on some cells, see `learn_factors`.
+
+    Parameters
+    ----------
+    cells : sequence of (X, codes, weights): float32 (m, d), int (m,), float64 (m,)
+    start : float64 array, shape (d,). The scale to begin with.
+    trial : Trial
+    n_rounds : int
+    """
+    factors = np.ones(len(start))
+    for _ in range(n_rounds):
+        sums = np.zeros((2, len(start)))
+        for X, codes, weights in cells:
+            Z = X * (start * factors).astype(np.float32)
+            sums += _gradients(Z - own_center(Z), codes, weights, trial)
+        factors = next_factors(sums, factors)
+    return _without_the_least(start, factors)
 
 
 def next_factors(sums: Float64, factors: Float64) -> Float64:
@@ -93,6 +121,10 @@ def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
         ]
         sums = steps.run(region_gradients, calls, _total)["sums"]
         factors = next_factors(sums, factors)
+    return _without_the_least(start, factors)
+
+
+def _without_the_least(start: Float64, factors: Float64) -> Float64:
     learned: Float64 = np.where(factors > LEAST_SHARE, start * factors, 0.0)
     return learned
 

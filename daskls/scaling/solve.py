@@ -8,8 +8,8 @@ import numpy as np
 from daskls.kernels.registry import find_kernel
 from daskls.kernels.votes import rest_scores
 from daskls.records import Codes, Float32, Float64, KernelSpec
+from daskls.scaling.grid import Trial
 from daskls.scaling.plan import MAX_PRODUCTS
-from daskls.scaling.trial import Trial
 from daskls.solvers.squares.cell import (
     MergedRows,
     gamma_in_cell,

@@ -1,51 +1,19 @@
 """Cells of regions under trial: in a scale of features, with a kernel, a width and a ridge."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import Tree, no_cuts, route_rows
-from daskls.records import Float32, Float64, Int64, SolverSpec
+from daskls.records import Float32, Float64, Int64
 from daskls.scaling.regions import RegionJob, RegionRows, read_region
 from daskls.seeds import REGION_CELLS
 
-__all__ = ["Trial", "cells_of", "cut_rows", "draw_cells", "in_scale", "own_center"]
+__all__ = ["cells_of", "cut_rows", "draw_cells", "in_scale", "own_center"]
 
 # Cells of fewer rows say nothing about the others.
 LEAST_ROWS = 20
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Parameters that cells are solved with.
-
-    Attributes
-    ----------
-    kernel : str
-    width : float. In units of a cell's median distance; or gamma, as the user has given it.
-    ridge : float. 1 / (2 C).
-    is_gamma : bool. Which of the two ``width`` is.
-    offset : bool. Whether functions have one.
-    """
-
-    kernel: str
-    width: float
-    ridge: float
-    is_gamma: bool = False
-    offset: bool = False
-
-    def resolve(self, spec: SolverSpec) -> SolverSpec:
-        """Return a spec whose open parameters are set to those of the trial."""
-        # A given C is used as it is: it need not come back from its ridge to the last digit.
-        given = [cost for cost in spec.C or () if 1 / (2 * cost) == self.ridge]
-        cost = (given[0] if given else 1 / (2 * self.ridge),)
-        if self.is_gamma:
-            return replace(spec, kernel=self.kernel, C=cost, gamma=(self.width,))
-        width = self.width if find_kernel(self.kernel).has_width else None
-        return replace(spec, kernel=self.kernel, C=cost, width=width)
 
 
 def draw_cells(job: RegionJob, n_cells: int, draw: int) -> dict[int, int]:

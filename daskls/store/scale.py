@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import FeatureScale, SolverSpec
+from daskls.records import AnyArray, FeatureCoding, FeatureScale, SolverSpec
 from daskls.store.checks import spec_from_json, spec_to_json
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
@@ -36,7 +36,10 @@ class Resolved:
 def write_resolved(root: Root, resolved: Resolved) -> None:
     """Write the choices of a fit; the group appears whole."""
     scale = resolved.scale
-    arrays = {} if scale is None else {"center": scale.center, "factors": scale.factors}
+    arrays: dict[str, AnyArray] = {}
+    if scale is not None:
+        arrays = {"center": scale.center, "factors": scale.factors}
+        arrays |= {} if scale.coding is None else vars(scale.coding)
     attributes = {"spec": spec_to_json(resolved.spec), "summary": dict(resolved.summary)}
     root.write_group(GROUP, arrays, attributes)
 
@@ -83,9 +86,31 @@ def _read(group: Group, n_features: int) -> Resolved:
         summary = dict(group.attrs["summary"])
     if "factors" not in group:
         return Resolved(None, spec, summary)
-    center = group.read("center", shape=(n_features,), kind="f")
-    factors = group.read("factors", shape=(n_features,), kind="f")
+    coding = _read_coding(group, n_features)
+    n_coded = n_features if coding is None else len(coding.sources)
+    center = group.read("center", shape=(n_coded,), kind="f")
+    factors = group.read("factors", shape=(n_coded,), kind="f")
     # A factor of 0 leaves its feature out; rows must keep one.
     if (factors < 0).any() or not np.any(factors):
         raise damaged(group.where("factors"), "a factor is negative, or all are 0")
-    return Resolved(FeatureScale(center, factors), spec, summary)
+    return Resolved(FeatureScale(center, factors, coding), spec, summary)
+
+
+def _read_coding(group: Group, n_features: int) -> FeatureCoding | None:
+    """Return the coding of features; None where they stay as they are.
+
+    Raises
+    ------
+    DamageError
+    """
+    if "ptr" not in group:
+        return None
+    ptr = group.read("ptr", shape=(n_features + 1,), kind="i")
+    points = group.read("points", shape=(None,), kind="f")
+    ranks = group.read("ranks", shape=points.shape, kind="f")
+    if ptr[0] != 0 or ptr[-1] != len(points) or (np.diff(ptr) < 0).any():
+        raise damaged(group.where("ptr"), "the points of features do not follow each other")
+    own = np.repeat(np.arange(n_features), np.diff(ptr))
+    if (np.diff(points)[np.diff(own) == 0] <= 0).any():
+        raise damaged(group.where("points"), "the points of a feature do not increase")
+    return FeatureCoding(ptr, points, ranks)

@@ -7,7 +7,7 @@ import numpy as np
 from daskls.kernels.registry import find_kernel
 from daskls.records import Float32, Float64, Int64, Ints
 
-__all__ = ["MergedRows", "gamma_in_cell", "merge_equal_rows", "signs_of"]
+__all__ = ["MergedRows", "gamma_in_cell", "median_distance", "merge_equal_rows", "signs_of"]
 
 # Rows whose distances to each other tell the unit of widths.
 MEASURED_ROWS = 200
@@ -39,11 +39,15 @@ def gamma_in_cell(name: str, width: float, A: Float32) -> float:
 
     Of some of them, evenly spaced; equal rows are left out. The median is 1 where all are equal.
     """
-    kernel = find_kernel(name)
+    return find_kernel(name).gamma_of(width * median_distance(name, A))
+
+
+def median_distance(name: str, A: Float32) -> float:
+    """Return the unit of a kernel's widths among some rows, see `gamma_in_cell`."""
     S = A[:: max(1, len(A) // MEASURED_ROWS)].astype(np.float64)
-    D = kernel.distances(S)[np.triu_indices(len(S), 1)]
+    D = find_kernel(name).distances(S)[np.triu_indices(len(S), 1)]
     D = D[D > 0]
-    return kernel.gamma_of(width * (float(np.median(D)) if len(D) else 1.0))
+    return float(np.median(D)) if len(D) else 1.0
 
 
 @dataclass(frozen=True, eq=False)

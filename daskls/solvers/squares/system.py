@@ -66,15 +66,17 @@ class System:
     ----------
     A : float32 array, shape (m, d). No two rows are equal, or the ridge has to tell them apart.
     kernel : KernelSpec
+    base : float32 array, shape (m, m), or None. What `Kernel.matrix` returns of A, where the caller
+        has it: it is the same for every gamma.
 
     Notes
     -----
     Peak memory of a solve: 2 float32 matrices of m x m; in float64 2 float64 ones beside one.
     """
 
-    def __init__(self, A: Float32, kernel: KernelSpec) -> None:
+    def __init__(self, A: Float32, kernel: KernelSpec, base: Float32 | None = None) -> None:
         self._A, self._spec, self._kernel = A, kernel, find_kernel(kernel.name)
-        self._base = self._kernel.matrix(A.astype(np.float64))
+        self._base = self._kernel.matrix(A.astype(np.float64)) if base is None else base
 
     def solve(
         self,

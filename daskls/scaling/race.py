@@ -1,0 +1,420 @@
+"""The race of candidates: coding, kernel and scale, each with the width and ridge it does best by.
+
+Heats of more and more rows; after each, those fall that are worse beyond doubt. Scales are learned
+of the best that are left. At last models of the size of a cell are compared on rows that no scale,
+width or ridge has seen; of few rows each row is left out instead, and a scale is judged on the half
+of them that it was not learned on.
+
+How many looks that takes follows from the numbers of rows and candidates alone, so that one seed
+stays one model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from daskls.records import Coding, Float64
+from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.scaling.grid import Trial, TrialGrid
+from daskls.scaling.look import Answers, Look, climb
+from daskls.scaling.rounds import learn_on
+from daskls.scaling.steps import Steps
+from daskls.scaling.thin import Drawn, ThinJob, ThinRows, read_thin
+from daskls.solvers.squares.cell import signs_of
+
+__all__ = [
+    "CELL_ROWS",
+    "DENSE_FROM",
+    "N_CELLS",
+    "Candidate",
+    "RacePlan",
+    "plan_race",
+    "race",
+    "race_rows",
+]
+
+# Rows that train in the heats, and rows that are answered beside them.
+HEAT_ROWS, ASKED_ROWS = (250, 500, 1000), 1500
+# Candidates that a heat leaves at the most, and standard errors of a paired difference beyond which
+# one falls. Few rows are a poor judge: the first heats let more pass.
+LEFT, CERTAIN = (9, 5, 3), (3.0, 2.0, 2.0)
+# Of fewer rows each is left out, of so many at the most; of still fewer there are no heats before.
+LEFT_OUT_BELOW, LEFT_OUT_ROWS, LEAST_HEAT_ROWS = 3000, 1500, 400
+# Looks of one candidate at the last heat.
+LAST_LOOKS = 6
+# Rows that train in the final, and that decide it.
+FINAL_ROWS, RESERVED_ROWS, RESERVED_SHARE = 2000, 1500, 4
+N_FINALISTS, N_CLIMBING = 3, 2
+# Scales that are learned, and the rows and rounds of each.
+N_LEARNED, LEARNING_ROWS, LEARNING_ROUNDS = 2, 1000, 3
+UNBOUNDED = 1 << 30
+# Cells of all their rows, where the sample is all of the data and has so many: and the rows of one.
+DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
+COLUMNS = ("X", "codes", "weights")
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A coding, a scale and a trial, and its errors where it was seen last.
+
+    Attributes
+    ----------
+    base : int. The number of its coding among those in question.
+    coding : Coding
+    name : str. Of its scale: "given", "spread", "learned".
+    factors : float64 array, shape (d',). Of rows as they are kept in the coding.
+    trial : Trial
+    squared, wrong, weights : float64 arrays, shape (q,). Of the rows that were answered last; weights
+        sum to 1 or more.
+    n_looks : int. In all heats.
+    """
+
+    base: int
+    coding: Coding
+    name: str
+    factors: Float64
+    trial: Trial
+    squared: Float64 = field(default_factory=lambda: np.empty(0))
+    wrong: Float64 = field(default_factory=lambda: np.empty(0))
+    weights: Float64 = field(default_factory=lambda: np.empty(0))
+    n_looks: int = 0
+
+    @property
+    def squared_error(self) -> float:
+        """The weighted mean of squared errors."""
+        return float(np.average(self.squared, weights=self.weights))
+
+    @property
+    def error(self) -> float:
+        """The weighted share of wrong rows."""
+        return float(np.average(self.wrong, weights=self.weights))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a summary of the candidate for `daskls info`."""
+        return {
+            "coding": self.coding,
+            "scale": self.name,
+            "kernel": self.trial.kernel,
+            "width": self.trial.width,
+            "ridge": self.trial.ridge,
+            "squared_error": self.squared_error,
+            "error": self.error,
+            "n_rows": len(self.squared),
+            "n_tried": self.n_looks,
+        }
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that train a model, and rows that it answers.
+
+    Attributes
+    ----------
+    train, asked : (int, int). First, and one past the last. None are asked: each that trains is
+        answered without itself.
+    """
+
+    train: tuple[int, int]
+    asked: tuple[int, int] = (0, 0)
+
+    @property
+    def n_training(self) -> int:
+        """The number of rows that train."""
+        return self.train[1] - self.train[0]
+
+    @property
+    def n_asked(self) -> int:
+        """The number of rows that are answered after a model of others."""
+        return self.asked[1] - self.asked[0]
+
+    def of(self, rows: ThinRows) -> ThinRows:
+        """Return the rows that train, and after them those that are asked."""
+        own = [rows.take(slice(*which)) for which in (self.train, self.asked)]
+        return ThinRows(*(np.concatenate([getattr(o, n) for o in own]) for n in COLUMNS))
+
+
+@dataclass(frozen=True)
+class Heat:
+    """One comparison of all that are left.
+
+    Attributes
+    ----------
+    thin : Part. Of random rows.
+    cells : tuple of Part. Of all rows of some cells; as a whole they count as much as ``thin``.
+    reaches : tuple of int. See `look.climb`.
+    most_looks : int. Of one candidate.
+    """
+
+    thin: Part
+    cells: tuple[Part, ...] = ()
+    reaches: tuple[int, ...] = (2, 1)
+    most_looks: int = UNBOUNDED
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts."""
+        return self.thin, *self.cells
+
+    def weights(self, rows: ThinRows) -> Float64:
+        """Return the weights of the rows that are answered, part by part."""
+        own = [rows.weights[slice(*(p.asked if p.n_asked else p.train))] for p in self.parts]
+        thin, cells = own[0], np.concatenate([np.empty(0), *own[1:]])
+        return np.concatenate([thin / thin.sum(), cells / max(cells.sum(), TINY)])
+
+
+@dataclass(frozen=True)
+class RacePlan:
+    """What is done with the rows of a race.
+
+    Attributes
+    ----------
+    heats : tuple of Heat
+    last : Heat. Of held-out rows, or of each row without itself.
+    learning : tuple of (int, int). The rows that scales are learned on, together.
+    """
+
+    heats: tuple[Heat, ...]
+    last: Heat
+    learning: tuple[tuple[int, int], ...]
+
+    @property
+    def has_final(self) -> bool:
+        """Whether rows that nothing has seen decide."""
+        return self.last.thin.n_asked > 0
+
+
+def race_rows(n_rows: int) -> tuple[int, int]:
+    """Return how many random rows of a sample take part in heats, and how many in the final.
+
+    >>> race_rows(1000), race_rows(100_000)
+    ((1000, 0), (2500, 1500))
+    """
+    if n_rows < LEFT_OUT_BELOW:
+        return min(n_rows, LEFT_OUT_ROWS), 0
+    return HEAT_ROWS[-1] + ASKED_ROWS, RESERVED_ROWS
+
+
+def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
+    """Plan a race.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    cell_rows : int. Of a cell: no model is larger.
+    """
+    pool, reserved = len(drawn.pool), len(drawn.reserved)
+    if not reserved:
+        sizes = (pool // 4, pool // 2) if pool >= LEAST_HEAT_ROWS else ()
+        heats = _heats(pool, sizes)
+        last = Heat(Part((0, pool)), most_looks=LAST_LOOKS if heats else UNBOUNDED)
+        return RacePlan(heats, last, ((0, min(pool, LEARNING_ROWS)),))
+    most = max(cell_rows, 2)
+    final = Part((0, min(pool, FINAL_ROWS, most)), (pool, pool + reserved))
+    cells = _cell_parts(drawn)
+    heats = _heats(pool, [min(own, most) for own in HEAT_ROWS])
+    learning = tuple(own.train for own in cells) or ((0, min(LEARNING_ROWS, most)),)
+    return RacePlan(heats, Heat(final, cells, (1,), LAST_LOOKS), learning)
+
+
+def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:
+    """Return the part of each cell that was drawn."""
+    at, found = len(drawn.pool) + len(drawn.reserved), []
+    for train, asked in drawn.cells:
+        middle = at + len(train)
+        found.append(Part((at, middle), (middle, middle + len(asked))))
+        at = middle + len(asked)
+    return tuple(found)
+
+
+def _heats(pool: int, sizes: Sequence[int]) -> tuple[Heat, ...]:
+    """Return a heat a size: by octaves and decades at first."""
+    found = []
+    for number, (size, most) in enumerate(zip(sizes, HEAT_ROWS, strict=False)):
+        own = min(size, most)
+        asked = own, min(pool, own + ASKED_ROWS)
+        found.append(Heat(Part((0, own), asked), reaches=(2,) if number == 0 else (2, 1)))
+    return tuple(found)
+
+
+@undisturbed
+def look_at(
+    number: int, factors: Float64, start: Trial, heat: Heat, grid: TrialGrid, job: ThinJob
+) -> Float64:
+    """Return what a candidate came to in a heat: its place and its errors, see `_packed`."""
+    rows = read_thin(number, job)
+    with one_blas_thread():
+        trial, answers, n_looks = _climb(rows, factors, start, heat, grid, job)
+    return _packed(trial, answers, n_looks, heat.weights(rows), grid)
+
+
+def _climb(
+    rows: ThinRows, factors: Float64, start: Trial, heat: Heat, grid: TrialGrid, job: ThinJob
+) -> tuple[Trial, Answers, int]:
+    looks = []
+    for part in heat.parts:
+        own = part.of(rows)
+        A, Y = own.X * factors.astype(np.float32), signs_of(own.codes, job.n_classes)
+        looks.append(Look(A, Y, own.weights, part.n_training, start.kernel))
+    weights = heat.weights(rows)
+    own_grid = grid.of_kernel(start.kernel)
+    return climb(looks, start, own_grid, weights, heat.reaches, heat.most_looks)
+
+
+def _packed(
+    trial: Trial, answers: Answers, n_looks: int, weights: Float64, grid: TrialGrid
+) -> Float64:
+    """Return the place and the number of looks, then squared errors, wrong rows and weights."""
+    head = [*grid.place(trial), n_looks]
+    return np.concatenate([head, answers.squared, answers.wrong, weights])
+
+
+@undisturbed
+def look_crossed(
+    number: int, factors: Float64, start: Trial, heat: Heat, grid: TrialGrid, job: ThinJob
+) -> Float64:
+    """Return what a scale comes to that is learned on one half of the rows and judged on the other.
+
+    Each row is answered without itself, in the scale of the half that it is not in.
+    """
+    rows = read_thin(number, job)
+    n = heat.thin.n_training
+    half, place, found, n_looks = n // 2, start, [], 0
+    with one_blas_thread():
+        for own in ((0, half), (half, n)):
+            learned = _learned(rows, (own,), factors, start)
+            place, answers, n_own = _climb(rows, learned, place, heat, grid, job)
+            found.append(answers)
+            n_looks += n_own
+    first, second = found
+    squared = np.r_[second.squared[:half], first.squared[half:]]
+    wrong = np.r_[second.wrong[:half], first.wrong[half:]]
+    return _packed(place, Answers(squared, wrong), n_looks, heat.weights(rows), grid)
+
+
+@undisturbed
+def learn_scale(
+    number: int,
+    factors: Float64,
+    trial: Trial,
+    learning: tuple[tuple[int, int], ...],
+    job: ThinJob,
+) -> Float64:
+    """Return the factors that are learned on some rows."""
+    rows = read_thin(number, job)
+    with one_blas_thread():
+        return _learned(rows, learning, factors, trial)
+
+
+def _learned(
+    rows: ThinRows, learning: tuple[tuple[int, int], ...], factors: Float64, trial: Trial
+) -> Float64:
+    cells = [rows.take(slice(*own)) for own in learning]
+    return learn_on(
+        [(own.X, own.codes, own.weights) for own in cells], factors, trial, LEARNING_ROUNDS
+    )
+
+
+def race(
+    steps: Steps, candidates: Sequence[Candidate], plan: RacePlan, grid: TrialGrid, *, learns: bool
+) -> list[Candidate]:
+    """Return the candidates that are left, the best first.
+
+    Parameters
+    ----------
+    steps : Steps. Of a `ThinJob` whose rows are stored.
+    candidates : sequence of Candidate
+    plan : RacePlan
+    grid : TrialGrid
+    learns : bool. Whether scales are learned.
+    """
+    left = list(candidates)
+    for number, heat in enumerate(plan.heats):
+        left = _survivors(_run(steps, left, heat, grid), LEFT[number], CERTAIN[number])
+    if not plan.has_final:
+        return _leave_out(steps, left, plan, grid, learns=learns)
+    if learns:
+        learned = _learn(steps, left[:N_LEARNED], plan)
+        left = left + _run(steps, learned, plan.heats[-1], grid)
+    return _decide(steps, _survivors(left, N_FINALISTS, CERTAIN[-1]), plan, grid)
+
+
+def _run(
+    steps: Steps,
+    candidates: Sequence[Candidate],
+    heat: Heat,
+    grid: TrialGrid,
+    task: Any = look_at,
+) -> list[Candidate]:
+    """Return candidates with what they came to in a heat, in their order."""
+    if not candidates:
+        return []
+    calls = [(own.base, own.factors, own.trial, heat, grid) for own in candidates]
+    found = steps.run(task, calls, lambda parts: {"looks": np.stack(parts)})["looks"]
+    return [_seen(own, row, grid) for own, row in zip(candidates, found, strict=True)]
+
+
+def _seen(candidate: Candidate, row: Float64, grid: TrialGrid) -> Candidate:
+    i, j, n_looks = row[:3].astype(np.int64).tolist()
+    trial = grid.at((i, j), candidate.trial.kernel)
+    assert trial is not None
+    squared, wrong, weights = row[3:].reshape(3, -1)
+    looks = candidate.n_looks + n_looks
+    return replace(
+        candidate, trial=trial, squared=squared, wrong=wrong, weights=weights, n_looks=looks
+    )
+
+
+def _survivors(looks: Sequence[Candidate], most: int, doubt: float) -> list[Candidate]:
+    """Return the best, and those that are not worse beyond doubt; the best first."""
+    ordered = sorted(looks, key=lambda own: own.squared_error)
+    return [own for own in ordered if _z(own, ordered[0]) <= doubt][:most]
+
+
+def _z(own: Candidate, best: Candidate) -> float:
+    """Return the paired difference of squared errors over its standard error."""
+    lost = own.weights * (own.squared - best.squared)
+    deviation = lost.std()
+    return float(lost.mean() / deviation * np.sqrt(len(lost))) if deviation > 0 else 0.0
+
+
+def _learn(steps: Steps, of: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:
+    """Return candidates in scales that are learned from theirs."""
+    calls = [(own.base, own.factors, own.trial, plan.learning) for own in of]
+    found = [steps.run(learn_scale, [call], lambda parts: {"factors": parts[0]}) for call in calls]
+    return [
+        replace(own, name="learned", factors=new["factors"])
+        for own, new in zip(of, found, strict=True)
+    ]
+
+
+def _leave_out(
+    steps: Steps, left: Sequence[Candidate], plan: RacePlan, grid: TrialGrid, *, learns: bool
+) -> list[Candidate]:
+    """Return the finalists, each row of theirs left out; and the best in a learned scale."""
+    finalists = left[:N_FINALISTS] if plan.heats else left
+    seen = _survivors(_run(steps, finalists, plan.last, grid), N_FINALISTS, CERTAIN[-1])
+    best = seen[0]
+    if not learns:
+        return seen
+    (crossed,) = _run(steps, [best], plan.last, grid, look_crossed)
+    if crossed.squared_error >= best.squared_error:
+        return seen
+    (learned,) = _learn(steps, [crossed], plan)
+    return [learned, *seen]
+
+
+def _decide(
+    steps: Steps, finalists: Sequence[Candidate], plan: RacePlan, grid: TrialGrid
+) -> list[Candidate]:
+    """Return the finalists by their errors on rows that nothing has seen.
+
+    All of them as they are, then the best from there on.
+    """
+    first = replace(plan.last, most_looks=1)
+    seen = _survivors(_run(steps, finalists, first, grid), N_FINALISTS, np.inf)
+    climbing = _survivors(seen, N_CLIMBING, CERTAIN[-1])
+    climbed = _run(steps, climbing, plan.last, grid)
+    return sorted([*climbed, *seen[len(climbing) :]], key=lambda own: own.squared_error)
