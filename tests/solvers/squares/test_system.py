@@ -18,7 +18,7 @@ Y = signs_of(RNG.integers(3, size=M), 3)
 W = RNG.uniform(0.2, 3.0, size=M)
 # So small that the system is solved in float64.
 RIDGE = 1e-5
-DISTANCES = [KernelSpec("rbf", 0.3), KernelSpec("exponential", 0.5)]
+DISTANCES = [KernelSpec("rbf", 0.3), KernelSpec("exponential", 0.5), KernelSpec("laplacian", 0.4)]
 KERNELS = [*DISTANCES, KernelSpec("poly", 0.2, 2, 1.0)]
 
 
