@@ -14,6 +14,8 @@ def kernel_value(a, b, name, gamma=1.0, degree=3, coef0=0.0):
     """Return one kernel value, term by term."""
     if name == "rbf":
         return math.exp(-gamma * math.fsum((x - z) ** 2 for x, z in zip(a, b, strict=True)))
+    if name == "laplacian":
+        return math.exp(-gamma * math.fsum(abs(x - z) for x, z in zip(a, b, strict=True)))
     product = math.fsum(x * z for x, z in zip(a, b, strict=True))
     return product if name == "linear" else (gamma * product + coef0) ** degree
 

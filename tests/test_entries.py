@@ -72,8 +72,9 @@ def test_what_names_a_value_is_not_asking(source):
 @pytest.mark.parametrize("name", KERNELS)
 def test_traits_of_a_kernel_go_together(name):
     kernel = find_kernel(name)
-    # What has a width is of distances, which have no origin, and 0 between equal rows.
-    assert not kernel.has_width or (kernel.unit_diagonal and kernel.is_euclidean)
+    # What has a width is of distances, 0 between equal rows; searches have Euclidean ones.
+    assert not kernel.has_width or kernel.unit_diagonal
+    assert not (kernel.has_width and kernel.is_everywhere) or kernel.is_euclidean
     assert not kernel.is_raced or kernel.has_width
     assert kernel.has_gamma or kernel.gamma_of(2.0) == 1.0
 

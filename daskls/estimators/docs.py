@@ -39,12 +39,12 @@ C : float, sequence of float, or None
     Box bound of a row of weight 1; used unchanged. None: the paper's 10 values, from
     50 / m to 500 with m the rows in a <cell>'s training folds (its lambda from 0.01 to
     0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 1
-    ("exponential": from 3e-3).""",
+    (<ridges>).""",
     "cell_gamma": """
 gamma : float, sequence of float, or None
-    Factor of the squared distance (or the inner product); used unchanged. None: for "rbf" the
-    paper's 10 widths from 5 r to 0.2 r m^(-1/d), gamma = 1 / width^2, r the largest distance
-    of a <cell>'s rows to their mean (gamma = 1 / width for "exponential"); for the other kernels 1.
+    Factor in the kernel; used unchanged. None: for kernels of distances the paper's 10 widths from
+    5 r to 0.2 r m^(-1/d), gamma = 1 / width^2, r the largest distance of a <cell>'s rows to their
+    mean (gamma = 1 / width for <plain>; distances are the kernel's own); for the other kernels 1.
     With loss="squared_error": of widths from 1/8 to 8 times a <cell>'s median distance.""",
     "cell_cv": """
 cv : int, >= 2, default 5
@@ -160,6 +160,12 @@ stage_s_ : dict. Seconds of each stage that `fit` ran.""",
 }
 
 
+def _least_ridges() -> str:
+    """Return from which ridge on kernels are tried that do not take them all."""
+    least = {name: find_kernel(name).least_ridge for name in kernels_with("least_ridge")}
+    return ", ".join(f"{json.dumps(name)}: from {ridge:g}" for name, ridge in least.items())
+
+
 def _named(names: Iterable[str]) -> str:
     """Return names in quotes, joined by commas."""
     return ", ".join(json.dumps(name) for name in names)
@@ -171,6 +177,8 @@ REGISTERED = {
     "<everywhere>": _named(kernels_with("is_everywhere")),
     "<raced>": _named(kernels_with("is_raced")),
     "<formulas>": ", ".join(f"``{find_kernel(name).formula}``" for name in KERNELS),
+    "<plain>": _named(name for name in KERNELS if find_kernel(name).width_power == 1.0),
+    "<ridges>": _least_ridges(),
     "<losses>": _named(losses_of("classes")),
 }
 

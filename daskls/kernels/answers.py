@@ -14,11 +14,13 @@ from daskls.kernels.wide_exponential import wide_exp_row
 __all__ = [
     "UNROLLED",
     "decide_directly",
+    "decide_distances",
     "decide_products",
     "decide_products_narrowly",
     "decide_roots",
     "decide_roots_directly",
     "decide_roots_narrowly",
+    "decide_wide_distances",
     "gather_columns",
     "varying_columns",
 ]
@@ -176,3 +178,25 @@ def decide_roots_narrowly(products, norms_a, norms_b, factor, last, coef, class_
         _root_row(row)
         exp_row(row, factor, last, row)
         pair_row(row, coef, class_ptr, out[i])
+
+
+@jit
+def decide_distances(distances, factor, last, coef, class_ptr, out):
+    """Write decision values of all pairs of classes, from distances; in float32.
+
+    Parameters
+    ----------
+    distances : float32 array, shape (m, s). Of queries and support rows; overwritten.
+    factor, last, coef, class_ptr, out : as for `decide_directly`
+    """
+    for i in range(distances.shape[0]):
+        exp_row(distances[i], factor, last, distances[i])
+        pair_row(distances[i], coef, class_ptr, out[i])
+
+
+@jit
+def decide_wide_distances(distances, factor, last, coef, class_ptr, out):
+    """Do as `decide_distances` in float64; ``factor, last``: `wide_exp_terms`."""
+    for i in range(distances.shape[0]):
+        wide_exp_row(distances[i], factor, last, distances[i])
+        pair_row(distances[i], coef, class_ptr, out[i])

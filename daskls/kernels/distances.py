@@ -30,7 +30,7 @@ from daskls.kernels.products import write_rbf
 from daskls.kernels.wide_exponential import wide_exp_terms
 from daskls.records import Float32, Float64, Floats, KernelSpec, LocalModel
 
-__all__ = ["Exponential", "Gaussian"]
+__all__ = ["Exponential", "Gaussian", "OfDistances"]
 
 # Features up to which differences in float32 cost less than a product in float64. What decides is
 # a function of the model alone: the ways round differently.
@@ -38,18 +38,9 @@ DIRECT_FEATURES = 24
 
 
 class OfDistances(Kernel):
-    """A kernel ``exp(-gamma base)`` whose base is a power of the distance.
-
-    Attributes
-    ----------
-    ways : three functions of `kernels.answers`. From differences in float32, from products, and
-        from products with the exponential in float32.
-    bounds : two functions of `kernels.precision`. Of the first and of the last way.
-    """
+    """A kernel ``exp(-gamma base)`` whose base is a distance, or a power of one."""
 
     unit_diagonal = True
-    ways: ClassVar[tuple[Callable[..., None], ...]]
-    bounds: ClassVar[tuple[Callable[..., float], ...]]
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
         """See `Kernel.apply`."""
@@ -69,6 +60,20 @@ class OfDistances(Kernel):
         if sources is None:
             sources = products = np.empty((0, len(out)), np.float32)
         write_rbf(base, *exp_terms(spec.gamma), sources, out, products)
+
+
+class OfEuclideanDistances(OfDistances):
+    """Of the Euclidean distance, by products of rows where these are quicker than differences.
+
+    Attributes
+    ----------
+    ways : three functions of `kernels.answers`. From differences in float32, from products, and
+        from products with the exponential in float32.
+    bounds : two functions of `kernels.precision`. Of the first and of the last way.
+    """
+
+    ways: ClassVar[tuple[Callable[..., None], ...]]
+    bounds: ClassVar[tuple[Callable[..., float], ...]]
 
     def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
         """See `Kernel.decide`; in float32 as far as a bound of the model allows."""
@@ -115,7 +120,7 @@ class OfDistances(Kernel):
         self.ways[0](narrow, offsets, BT, *terms, model.coef, model.class_ptr, out)
 
 
-class Gaussian(OfDistances):
+class Gaussian(OfEuclideanDistances):
     """Of the squared distance."""
 
     formula = "exp(-gamma |x - z|^2)"
@@ -138,7 +143,7 @@ class Gaussian(OfDistances):
         return K * (2 * K.dtype.type(spec.gamma))
 
 
-class Exponential(OfDistances):
+class Exponential(OfEuclideanDistances):
     """Of the distance."""
 
     formula = "exp(-gamma |x - z|)"

@@ -15,6 +15,7 @@ from daskls.records import Float32, Float64
 __all__ = [
     "DECISION_TILE_ROWS",
     "GRAM_TILE_ROWS",
+    "MIRROR",
     "inner_products",
     "product_matrix",
     "product_tiles",

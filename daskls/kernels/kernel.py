@@ -10,7 +10,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from daskls.kernels.gram import squared_distances
+from daskls.kernels.gram import squared_distances, squared_norms
 from daskls.kernels.products import multiply_rows
 from daskls.kernels.votes import pair_decisions
 from daskls.records import Float32, Float64, Floats, KernelSpec, LocalModel
@@ -103,12 +103,46 @@ class Kernel(ABC):
     def slopes(self, K: Floats, spec: KernelSpec) -> Floats:
         """Return what a difference of rows is multiplied by in the derivative of a value.
 
+        Asked for by `squared_gradients` alone; of kernels of Euclidean distances.
+
         Parameters
         ----------
         K : float array. Values of the kernel.
         spec : KernelSpec
         """
         raise NotImplementedError(f"{self.formula} has no scale to learn: it has no width")
+
+    def squared_gradients(
+        self, A: Floats, alpha: Floats, K: Floats, spec: KernelSpec, at: slice
+    ) -> Float64:
+        """Return sums of squared derivatives along each feature, over rows and functions.
+
+        Parameters
+        ----------
+        A : float array, shape (m, d)
+        alpha : float array, shape (m, r). Coefficients of r functions.
+        K : float array, shape (h, m). Kernel values of the rows ``at`` and all rows.
+        spec : KernelSpec
+        at : slice. The h rows at which derivatives are taken.
+
+        Returns
+        -------
+        sums : float64 array, shape (d,)
+
+        Notes
+        -----
+        ``f(x) = sum_i alpha_i k(x, a_i)``; of Euclidean distances df/dx_j is
+        ``sum_i alpha_i s_i (a_ij - x_j)`` with the slopes s_i.
+        """
+        queries = A[at]
+        factors = self.slopes(K, spec)
+        total = np.zeros(A.shape[1])
+        for own in alpha.T:
+            W = factors * own
+            gradients = W @ A
+            gradients -= W.sum(axis=1)[:, None] * queries
+            total += np.einsum("ij,ij->j", gradients, gradients, dtype=np.float64)
+        return total
 
     def rounding(self, spec: KernelSpec) -> float:
         """Return by how much a relative error of the base grows in a value, at the most."""
@@ -117,6 +151,10 @@ class Kernel(ABC):
     def distances(self, A: Float64) -> Float64:
         """Return the distances, shape (m, m), that widths are multiples of."""
         return np.sqrt(squared_distances(A, A))
+
+    def radius(self, A: Floats) -> float:
+        """Return the largest distance of a row to the origin, that widths are multiples of."""
+        return float(np.sqrt(squared_norms(A).max()))
 
     def gamma_of(self, width: float) -> float:
         """Return gamma of a width; 1 of kernels without.

@@ -13,6 +13,11 @@ The sum is in float64, so a decision value moves by at most the largest of these
 
 Of the exponential kernel x = gamma sqrt(D) and rho = gamma r. The square root halves the relative
 error of D and adds u of its own; the cast of the query moves x by u (x + rho).
+
+Of the Laplacian kernel x = gamma D of a sum D of absolute differences, and rho = gamma r of the
+largest such sum of a support row. Each difference rounds by u, and passes through 3 sums of its
+eight and one sum for each eight of features; so does the offset, but for its own cast. The cast of
+the query moves x by u (x + rho).
 """
 
 import math
@@ -20,9 +25,10 @@ import math
 import numpy as np
 
 from daskls.kernels._jit import jit
+from daskls.kernels.absolute import TOGETHER
 from daskls.records import Float32, Int64
 
-__all__ = ["MAX_SHIFT", "differences_shift", "exponential_shift", "root_shift"]
+__all__ = ["MAX_SHIFT", "differences_shift", "exponential_shift", "root_shift", "sums_shift"]
 
 # No decision value may move by more.
 MAX_SHIFT = 1e-3
@@ -94,9 +100,30 @@ def root_shift(
     if not _MIN_GAMMA <= gamma**2 <= _MAX_GAMMA:
         return math.inf
     by_x, flat = (n_features + 12) * _U, 2 * gamma * radius * _U
+    return float(_largest_sum(coef, class_ptr) * _error_with(by_x, flat))
+
+
+def sums_shift(
+    gamma: float, coef: Float32, class_ptr: Int64, n_features: int, radius: float
+) -> float:
+    """Return how far a decision value of the Laplacian kernel moves in float32.
+
+    Parameters
+    ----------
+    gamma, coef, class_ptr : as for `exponential_shift`
+    n_features : int. Of which differences are taken.
+    radius : float. The largest sum of absolute values of a support row along these.
+    """
+    if not _MIN_GAMMA <= gamma <= _MAX_GAMMA:
+        return math.inf
+    by_x = (math.ceil(n_features / TOGETHER) + 8) * _U
+    return float(_largest_sum(coef, class_ptr) * _error_with(by_x, gamma * radius * _U))
+
+
+def _error_with(by_x: float, flat: float) -> float:
+    """Return the largest ``exp(-x) by_x x + flat + the exponential's error``."""
     # exp(-x) x is at most 1 / e.
-    error = by_x / math.e + flat + _EXP_ERROR
-    return float(_largest_sum(coef, class_ptr) * error)
+    return by_x / math.e + flat + _EXP_ERROR
 
 
 def differences_shift(

@@ -15,6 +15,7 @@ __all__ = ["KERNELS", "find_kernel", "kernels_with"]
 KERNELS = {
     "rbf": "kernels.distances:Gaussian",
     "exponential": "kernels.distances:Exponential",
+    "laplacian": "kernels.manhattan:Laplacian",
     "linear": "kernels.inner:Linear",
     "poly": "kernels.inner:Polynomial",
 }

@@ -16,7 +16,6 @@ from daskls.solvers.squares.cell import (
     merge_equal_rows,
     signs_of,
 )
-from daskls.solvers.squares.gradients import squared_gradients
 from daskls.solvers.squares.system import System
 
 __all__ = ["TrialCell"]
@@ -91,7 +90,8 @@ class TrialCell:
         m, d = merged.A.shape
         step = max(int(2.0 * m * m * d * alpha.shape[1] / MAX_PRODUCTS), 1)
         K = system.matrix32()[::step]
-        sums = squared_gradients(merged.A, alpha, K, kernel, slice(None, None, step))
+        of_kernel, at = find_kernel(kernel.name), slice(None, None, step)
+        sums = of_kernel.squared_gradients(merged.A, alpha, K, kernel, at)
         return sums * (len(self._A) / len(K))
 
     def values(self, queries: Float32, trial: Trial, n_classes: int) -> Float64:

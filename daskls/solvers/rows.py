@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskls.kernels.frame import framed
-from daskls.kernels.gram import GRAM_TILE_ROWS, squared_norms
+from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.registry import find_kernel
 from daskls.records import (
     F4,
@@ -41,7 +41,7 @@ class LocalRows:
     weights : float array, shape (m,)
     classes : int array, shape (k,). Codes of the classes present, increasing.
     present : int array, shape (m,). Position of each row's class among them.
-    radius : float. The largest distance of a row to the center, in the frame.
+    radius : float. The largest distance of a row to the center, in the frame: the kernel's.
     started : float. When the work began.
     """
 
@@ -86,7 +86,7 @@ class LocalRows:
         frame = Frame(center, scale)
         rows = framed(X, frame).astype(np.float32)
         classes, present = np.unique(codes, return_inverse=True)
-        radius = float(np.sqrt(squared_norms(rows.astype(np.float64)).max()))
+        radius = find_kernel(spec.kernel).radius(rows.astype(np.float64))
         return cls(frame, rows, weights, classes, present, radius, spec, started)
 
     @classmethod

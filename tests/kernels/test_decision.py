@@ -16,7 +16,13 @@ from threadpoolctl import threadpool_limits
 from daskls.kernels._jit import jit
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.gram import GRAM_TILE_ROWS
-from daskls.kernels.precision import MAX_SHIFT, differences_shift, exponential_shift, root_shift
+from daskls.kernels.precision import (
+    MAX_SHIFT,
+    differences_shift,
+    exponential_shift,
+    root_shift,
+    sums_shift,
+)
 from daskls.kernels.wide_exponential import wide_exp_row, wide_exp_terms
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel
 
@@ -62,6 +68,7 @@ KERNELS = [
     KernelSpec("rbf", 1e-3),
     KernelSpec("rbf", 0.7),
     KernelSpec("rbf", 4e3),
+    KernelSpec("laplacian", 0.7),
     KernelSpec("linear"),
     KernelSpec("poly", 0.5, 3, 1.0),
 ]
@@ -131,16 +138,48 @@ def test_no_decision_of_the_exponential_kernel_moves_beyond_the_bound(gamma, d, 
     assert (errors <= allowed + lost + 1e-11 * float(np.abs(model.coef).sum())).all()
 
 
+@pytest.mark.parametrize("d", [*WIDTHS, 200])
+@pytest.mark.parametrize("gamma", [1e-3, 0.7, 30.0, 3e3, 1e5])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 1000.0])
+def test_no_decision_of_the_laplacian_kernel_moves_beyond_the_bound(gamma, d, scale):
+    # A tenth of the columns hold one value.
+    model = model_of(KernelSpec("laplacian", gamma), d, 4, scale, seed=d, constant=range(d // 10))
+    rng = np.random.default_rng(2)
+    at = rng.integers(0, len(model.rows), 100)
+    X = model.center + model.rows[at] + rng.normal(size=(100, d)) / (gamma * d)
+    X[::7] = (model.center + model.rows[at])[::7]
+    errors = np.abs(decide_pairs(model, X) - expected_of(model, X)).max()
+    radius = np.abs(model.rows[:, d // 10 :].astype(float)).sum(axis=1).max()
+    shift = sums_shift(gamma, model.coef, model.class_ptr, d - d // 10, radius)
+    allowed = shift if shift <= MAX_SHIFT else 0.0
+    # What the center's subtraction rounds, in float64.
+    lost = 1e-15 * gamma * (radius + np.abs(model.center).sum())
+    assert errors <= allowed + (1e-11 + lost) * float(np.abs(model.coef).sum())
+
+
+def test_the_bound_of_the_laplacian_kernel_says_no_where_float32_is_lost():
+    fine = model_of(KernelSpec("laplacian", 0.7), 3)
+    terms = fine.coef, fine.class_ptr, 3
+    assert sums_shift(0.7, *terms, 5.0) < MAX_SHIFT
+    # Narrow beside the size of the rows, and of gammas that float32 has no numbers for.
+    assert sums_shift(0.7, *terms, 1e5) > MAX_SHIFT
+    assert sums_shift(1e-40, *terms, 5.0) == sums_shift(1e40, *terms, 5.0) == np.inf
+    # The sum of many features rounds more often.
+    wide = sums_shift(0.7, fine.coef, fine.class_ptr, 8000, 5.0)
+    assert wide > 20 * sums_shift(0.7, *terms, 5.0)
+
+
+@pytest.mark.parametrize("name", ["exponential", "laplacian"])
 @pytest.mark.parametrize("unit", [1e-30, 1e-21, 1e-12, 1e12, 1e16, 1e30])
-def test_units_do_not_matter_to_the_exponential_kernel(unit):
-    model = model_of(KernelSpec("exponential", 0.4), 3)
+def test_units_do_not_matter_to_kernels_of_distances_themselves(unit, name):
+    model = model_of(KernelSpec(name, 0.4), 3)
     X = queries_of(model, 23)
     scaled = LocalModel(
         **{
             **vars(model),
             "frame": Frame(model.center * unit),
             "rows": (model.rows * unit).astype(np.float32),
-            "kernel": KernelSpec("exponential", 0.4 / unit),
+            "kernel": KernelSpec(name, 0.4 / unit),
         }
     )
     np.testing.assert_allclose(decide_pairs(scaled, X * unit), decide_pairs(model, X), atol=1e-4)
@@ -161,21 +200,24 @@ def test_the_bound_says_no_where_float32_is_lost():
 @pytest.mark.parametrize("d", [1, 5, 16, 40])
 @pytest.mark.parametrize("n_constant", [1, 4])
 @pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_columns_of_one_value_count_in_every_distance(d, n_constant, scale):
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_columns_of_one_value_count_in_every_distance(d, n_constant, scale, name):
     constant = range(0, d, -(-d // n_constant))
-    model = model_of(KernelSpec("rbf", 0.3), d, 4, scale, constant=constant)
+    model = model_of(KernelSpec(name, 0.3), d, 4, scale, constant=constant)
     X = queries_of(model, 23)
     np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
 
 
-def test_support_rows_that_are_all_equal():
-    model = model_of(KernelSpec("rbf", 0.3), 3, constant=range(3))
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_support_rows_that_are_all_equal(name):
+    model = model_of(KernelSpec(name, 0.3), 3, constant=range(3))
     X = queries_of(model, 9)
     np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
 
 
-def test_no_queries_have_no_decisions():
-    model = model_of(KernelSpec("rbf", 0.3), 3, 4)
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_no_queries_have_no_decisions(name):
+    model = model_of(KernelSpec(name, 0.3), 3, 4)
     assert decide_pairs(model, np.empty((0, 3))).shape == (0, 6)
 
 

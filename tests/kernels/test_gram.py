@@ -11,6 +11,7 @@ from daskls.records import Frame, KernelSpec
 KERNELS = [
     KernelSpec("rbf", 0.7),
     KernelSpec("rbf", 40.0),
+    KernelSpec("laplacian", 0.7),
     KernelSpec("linear"),
     KernelSpec("poly", 0.5, 3, 1.0),
     KernelSpec("poly", 2.0, 2, 0.0),
@@ -98,7 +99,7 @@ def one_thread():
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("d", [1, 2, 5, 28])
 @pytest.mark.parametrize("n_columns", [1, 3, 130, 245, 500])
-@pytest.mark.parametrize("name", ["rbf", "linear"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "linear"])
 def test_bits_of_a_row_do_not_depend_on_other_rows(name, n_columns, d):
     A, B = rows(GRAM_TILE_ROWS + 70, d), rows(n_columns, d, 1)
     whole = find_kernel(name).block(A, B)

@@ -44,6 +44,17 @@ def test_noise_loses_its_part(models):
     assert 1 - model.score(TEST, TRUTH) < (1 - models[None].score(TEST, TRUTH)) / 3
 
 
+def test_noise_loses_its_part_with_the_laplacian_kernel():
+    params = {"kernel": "laplacian", "random_state": 0}
+    learned, plain = (
+        VoronoiSVC(**params, feature_scale=scale).fit(X, Y) for scale in ("learned", None)
+    )
+    assert learned._reader.resolved.summary["decision"] == "learned"
+    shares = learned.feature_importances_
+    assert shares[2:].max() < 0.6 * shares[:2].min()
+    assert 1 - learned.score(TEST, TRUTH) < (1 - plain.score(TEST, TRUTH)) / 2
+
+
 @pytest.mark.parametrize(
     "model",
     few(
