@@ -173,12 +173,13 @@ class RacePlan:
     ----------
     heats : tuple of Heat
     last : Heat. Of held-out rows, or of each row without itself.
-    learning : tuple of (int, int). The rows that scales are learned on, together.
+    learning : tuple of tuples of (int, int). What scales are learned on, each on several ranges of
+        rows together: random rows, and those of cells.
     """
 
     heats: tuple[Heat, ...]
     last: Heat
-    learning: tuple[tuple[int, int], ...]
+    learning: tuple[tuple[tuple[int, int], ...], ...]
 
     @property
     def has_final(self) -> bool:
@@ -210,12 +211,13 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
         sizes = (pool // 4, pool // 2) if pool >= LEAST_HEAT_ROWS else ()
         heats = _heats(pool, sizes)
         last = Heat(Part((0, pool)), most_looks=LAST_LOOKS if heats else UNBOUNDED)
-        return RacePlan(heats, last, ((0, min(pool, LEARNING_ROWS)),))
+        return RacePlan(heats, last, (((0, min(pool, LEARNING_ROWS)),),))
     most = max(cell_rows, 2)
     final = Part((0, min(pool, FINAL_ROWS, most)), (pool, pool + reserved))
     cells = _cell_parts(drawn)
     heats = _heats(pool, [min(own, most) for own in HEAT_ROWS])
-    learning = tuple(own.train for own in cells) or ((0, min(LEARNING_ROWS, most)),)
+    thin = ((0, min(LEARNING_ROWS, most)),)
+    learning = (thin, tuple(own.train for own in cells)) if cells else (thin,)
     return RacePlan(heats, Heat(final, cells, (1,), LAST_LOOKS), learning)
 
 
@@ -335,10 +337,10 @@ def race(
         left = _survivors(_run(steps, left, heat, grid), LEFT[number], CERTAIN[number])
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
+    finalists = left[:N_FINALISTS]
     if learns:
-        learned = _learn(steps, left[:N_LEARNED], plan)
-        left = left + _run(steps, learned, plan.heats[-1], grid)
-    return _decide(steps, _survivors(left, N_FINALISTS, CERTAIN[-1]), plan, grid)
+        finalists = finalists[:N_LEARNED] + _learn(steps, left[:N_LEARNED], plan)
+    return _decide(steps, finalists, plan, grid)
 
 
 def _run(
@@ -381,13 +383,13 @@ def _z(own: Candidate, best: Candidate) -> float:
 
 
 def _learn(steps: Steps, of: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:
-    """Return candidates in scales that are learned from theirs."""
-    calls = [(own.base, own.factors, own.trial, plan.learning) for own in of]
-    found = [steps.run(learn_scale, [call], lambda parts: {"factors": parts[0]}) for call in calls]
-    return [
-        replace(own, name="learned", factors=new["factors"])
-        for own, new in zip(of, found, strict=True)
-    ]
+    """Return candidates in each of the scales that are learned from theirs."""
+    found = []
+    for own in of:
+        calls = [(own.base, own.factors, own.trial, rows) for rows in plan.learning]
+        learned = steps.run(learn_scale, calls, lambda parts: {"factors": np.stack(parts)})
+        found += [replace(own, name="learned", factors=new) for new in learned["factors"]]
+    return found
 
 
 def _leave_out(
@@ -402,8 +404,7 @@ def _leave_out(
     (crossed,) = _run(steps, [best], plan.last, grid, look_crossed)
     if crossed.squared_error >= best.squared_error:
         return seen
-    (learned,) = _learn(steps, [crossed], plan)
-    return [learned, *seen]
+    return [*_learn(steps, [crossed], plan), *seen]
 
 
 def _decide(
