@@ -146,6 +146,7 @@ def _print_model(path: str) -> None:
         ("solves above tol", format_number(method.count_open(report))),
     ]
     print_pairs(f"Model {path}", pairs)
+    _print_candidates(reader)
     _print_quantiles(report)
 
 
@@ -163,25 +164,45 @@ def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
-    """Return what was decided about the scale of features, if anything was."""
+    """Return what was decided about features and all cells, if anything was."""
     from daskls.solvers.registry import find_loss
+    from daskls.store.scale import candidates_of
 
     resolved = reader.resolved
     if not resolved.summary:
         return []
     told = [("feature scale", str(resolved.summary["decision"]))]
-    z = resolved.summary.get("z", {})
-    told += [(f"z of {name}", f"{value:.1f}") for name, value in z.items()]
+    coding = resolved.summary.get("coding", "none")
+    if coding != "none":
+        told.insert(0, ("feature coding", coding))
+    told += [(f"z of {name}", f"{z:.1f}") for name, z in resolved.summary.get("z", {}).items()]
     if resolved.scale is not None:
         kept = f"{len(resolved.scale.columns)} of {len(resolved.scale.factors)}"
         told.append(("features with a part", kept))
-    chosen = resolved.summary.get("chosen")
-    if chosen and find_loss(reader.spec).is_global:
+    candidates = candidates_of(resolved.summary)
+    if candidates and find_loss(reader.spec).is_global:
+        chosen = candidates[0]
         told.append(("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"))
         told.append(("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"))
-        error = chosen["leave_one_out"]["error"]
-        told.append(("leave-one-out error", format_share(error)))
+        told.append(("error of the choice", format_share(chosen["error"])))
     return told
+
+
+def _print_candidates(reader: Any) -> None:
+    """Print what a choice for all cells was made between, one a line."""
+    from daskls.store.scale import candidates_of
+
+    rows = [
+        (
+            *(own[name] for name in ("coding", "scale", "kernel")),
+            *(format_number(own[name]) for name in ("squared_error", "error", "n_tried")),
+        )
+        for own in candidates_of(reader.resolved.summary)
+    ]
+    if rows:
+        print()
+        heads = ("coding", "scale", "kernel", "squared error", "error", "trials")
+        print_table("The candidates that were left, the chosen one first", heads, rows)
 
 
 def _print_path(step: str, summary: dict[str, Any]) -> None:

@@ -24,12 +24,15 @@ from daskls.estimators.scale import (
 )
 from daskls.kernels.registry import KERNELS, kernels_with
 from daskls.partition.shrink import Shrinkage
+from daskls.plan import usual_cells
 from daskls.records import ScalingSpec, SolverSpec
 from daskls.solvers.registry import Loss, find_loss, losses_of
 
 __all__ = ["Candidates", "CellClassifier"]
 
 Candidates = float | Sequence[float] | None
+# Rows of a cell or a chunk where nobody says: of SVMs that choose for themselves.
+USUAL_SIZE = 2000
 
 
 class CellClassifier(ScalesFeatures, LocalClassifier):
@@ -142,11 +145,15 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
 
     def _sizes(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
-        size = int(params[self._size_param])
+        is_global, size = self._loss().is_global, params[self._size_param]
+        found: dict[str, Any] = {"n_folds": None if is_global else int(params["cv"])}
+        if size is None and is_global:
+            return {**found, "cell_size": USUAL_SIZE, "count_cells": usual_cells}
+        size = USUAL_SIZE if size is None else int(size)
         return {
+            **found,
             "cell_size": size,
             "sample_remedy": f"raise {self._size_param} above {size}",
-            "n_folds": None if self._loss().is_global else int(params["cv"]),
         }
 
     def _loss(self) -> Loss:

@@ -27,9 +27,9 @@ class RandomChunkSVC(CellClassifier):
 
     Parameters
     ----------
-    chunk_size : int, >= 2, default 2000
+    chunk_size : int, >= 2, or None
         Maximum number of rows of a chunk; sizes differ by one row at most. Training costs about
-        rows x chunk_size.
+        rows x chunk_size. None: as the ``cell_size`` of `VoronoiSVC`.
     {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
     {search, refit, feature_coding, feature_scale, class_weight, probability, store, client}
     {random_state, verbose}
@@ -67,12 +67,12 @@ class RandomChunkSVC(CellClassifier):
     _by_chance = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
-        "chunk_size": [Interval(Integral, 2, None, closed="left")],
+        "chunk_size": [Interval(Integral, 2, None, closed="left"), None],
     }
 
     def __init__(
         self,
-        chunk_size: int = 2000,
+        chunk_size: int | None = None,
         *,
         loss: str = "hinge",
         kernel: str = "rbf",

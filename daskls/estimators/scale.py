@@ -9,8 +9,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.kernels.registry import KERNELS, find_kernel
 from daskls.kernels.frame import coded_names
+from daskls.kernels.registry import KERNELS, find_kernel
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
 from daskls.store.reader import ModelReader
 

@@ -15,7 +15,13 @@ from daskls.plan.bundles import (
     plan_bundles,
     plan_sample,
 )
-from daskls.plan.leaves import cell_nbytes, group_nbytes, leaf_nbytes, model_nbytes
+from daskls.plan.leaves import (
+    cell_nbytes,
+    group_nbytes,
+    leaf_nbytes,
+    model_nbytes,
+    usual_cells,
+)
 from daskls.plan.limits import (
     check_block,
     check_gather,
@@ -45,4 +51,5 @@ __all__ = [
     "plan_bundles",
     "plan_sample",
     "usable_nbytes",
+    "usual_cells",
 ]

@@ -1,9 +1,25 @@
 """Memory of the tasks that train the cells of a leaf: their own part, and the solver's."""
 
+import math
+
 from daskls.memory import TaskSizes, grow_nbytes
 from daskls.solvers.registry import find_solver
 
-__all__ = ["cell_nbytes", "group_nbytes", "leaf_nbytes", "model_nbytes"]
+__all__ = ["cell_nbytes", "group_nbytes", "leaf_nbytes", "model_nbytes", "usual_cells"]
+
+# Rows of a cell, where nobody says: a linear system of more costs more than it gains. Time is in
+# proportion to rows x cell_size^2: of more rows of data than these, smaller cells keep it.
+MOST_ROWS, LEAST_ROWS, MANY_ROWS = 4000, 2000, 60_000
+
+
+def usual_cells(n_rows: int) -> int:
+    """Return the number of cells of linear systems, where nobody says how large they are.
+
+    >>> [usual_cells(n) for n in (100, 4000, 10_000, 60_000, 240_000)]
+    [1, 1, 3, 15, 120]
+    """
+    size = MOST_ROWS * math.sqrt(MANY_ROWS / max(n_rows, MANY_ROWS))
+    return -(-n_rows // max(int(size), LEAST_ROWS))
 
 
 def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:

@@ -93,15 +93,34 @@ class ScaledCut:
         ------
         ParameterError : one that is left out there
         """
-        columns, drawn = self.scale.columns.tolist(), list(features)
-        left_out = [feature for feature in drawn if feature not in columns]
-        if left_out:
+        columns, sources = self.scale.columns.tolist(), self.scale.sources
+        places = [int(np.flatnonzero(sources == feature)[0]) for feature in features]
+        for feature, place in zip(features, places, strict=True):
+            self._check_is_number(feature)
+            if place not in columns:
+                raise ParameterError(
+                    f"features={tuple(features)}, but the model leaves feature {feature} out "
+                    "(feature_scale_ is 0), so that no cell is cut along it. Draw two of "
+                    f"{np.unique(sources[columns]).tolist()}."
+                )
+        own = columns.index(places[0]), columns.index(places[1])
+        return own, self.scale.center[places], self.scale.factors[places]
+
+    def _check_is_number(self, feature: int) -> None:
+        """Refuse a feature along which cells have no straight edges.
+
+        Raises
+        ------
+        ParameterError
+        """
+        coding = self.scale.coding
+        if coding is not None and coding.ptr[feature] < coding.ptr[feature + 1]:
+            plain = np.flatnonzero(np.diff(coding.ptr) == 0).tolist()
+            what = "indicators" if coding.is_indicated[feature] else "ranks"
             raise ParameterError(
-                f"features={tuple(features)}, but the model leaves feature {left_out[0]} out "
-                f"(feature_scale_ is 0), so that no cell is cut along it. Draw two of {columns}."
+                f"Cells are cut along the {what} of feature {feature}, not along its values. Draw "
+                f'two of {plain}, or fit with feature_coding="none".'
             )
-        own = columns.index(drawn[0]), columns.index(drawn[1])
-        return own, self.scale.center[drawn], self.scale.factors[drawn]
 
     def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
         """As of `Cut`."""

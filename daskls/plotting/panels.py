@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.kernels.frame import coded_names
 from daskls.live.map import draw_map
 from daskls.live.record import Map
 from daskls.methods.base import Method
@@ -19,6 +20,7 @@ from daskls.plotting.selection import SelectionDisplay, has_selection
 from daskls.records import Float64, Reals
 from daskls.run.progress import STAGE_LABELS
 from daskls.store.reader import ModelReader
+from daskls.store.scale import candidates_of
 
 __all__ = ["SCALES", "Panel", "Subject", "find_panels"]
 
@@ -26,7 +28,8 @@ BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
 # More classes than these are shown by their recalls, the worst ones.
 MOST_CLASSES = 12
 # Of features, as the decision about them names them.
-SCALES = {"given": "as they are"}
+SCALES = {"given": "as they are", "spread": "by spread"}
+CODINGS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,8 @@ def _column_names(subject: Subject) -> list[str]:
     n_features = subject.estimator.n_features_in_
     named = [f"feature {j}" for j in range(n_features)] if names is None else list(map(str, names))
     scale = subject.reader.resolved.scale
-    return named if scale is None else [named[j] for j in scale.columns]
+    coded = coded_names(named, scale)
+    return coded if scale is None else [coded[j] for j in scale.columns]
 
 
 def _measured(report: Any) -> bool:
@@ -232,10 +236,9 @@ def _choice(subject: Subject) -> Panel:
     if "candidates" in selected:
         note = "Cross-validation error of each candidate of C; the square: the chosen one."
         return Panel(*panel, note, lambda ax: _draw_costs(selected, ax))
-    chosen = subject.reader.resolved.summary.get("chosen")
-    if chosen:
-        candidates = subject.reader.resolved.summary.get("candidates", {})
-        return _one_for_all(chosen, {"chosen": chosen, **candidates})
+    candidates = candidates_of(subject.reader.resolved.summary)
+    if candidates:
+        return _one_for_all(candidates)
     if "C" in selected:
         width = "" if selected.get("gamma") is None else f", gamma = {selected['gamma']:.3g}"
         return Panel(*panel, f"One choice for the whole model: C = {selected['C']:.3g}{width}.")
@@ -259,25 +262,35 @@ def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
     ax.set(xlabel="C", ylabel="cross-validation error")
 
 
-def _one_for_all(chosen: dict[str, Any], candidates: dict[str, Any]) -> Panel:
-    """Draw the leave-one-out errors of the choice for all cells and of each scale of features."""
-    names = [f"{SCALES.get(name, name)}\n{own['kernel']}" for name, own in candidates.items()]
-    errors = [100 * own["leave_one_out"]["error"] for own in candidates.values()]
+def _one_for_all(candidates: list[dict[str, Any]]) -> Panel:
+    """Draw the errors of the choice for all cells, which comes first, and of what was left."""
+    chosen = candidates[0]
+    names = [f"{CODINGS[own['coding']]}{_scale(own)}\n{own['kernel']}" for own in candidates]
+    errors = [100 * own["error"] for own in candidates]
     cost = 1 / (2 * chosen["ridge"])
     note = (
         f"One choice for all cells: {chosen['kernel']}, width {chosen['width']:.3g}, C {cost:.3g}"
     )
     if len(candidates) == 1:
-        return Panel("grid", "Choice", f"{note}; leave-one-out error {errors[0]:.2f} %.")
+        return Panel("grid", "Choice", f"{note}; error {errors[0]:.2f} %.")
 
     def draw(ax: Any) -> None:
-        bars = ax.barh(names, errors, color="#9db7cf", edgecolor=BLUE)
+        bars = ax.barh(range(len(names)), errors, color="#9db7cf", edgecolor=BLUE)
+        bars[0].set_facecolor(BLUE)
         ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+        ax.set_yticks(range(len(names)), names, fontsize=8)
+        ax.invert_yaxis()
         ax.margins(x=0.2)
-        ax.set(xlabel="leave-one-out error, %")
+        ax.set(xlabel="error of rows that models did not see, %")
 
-    note = f"{note}. Bars: leave-one-out error by scale of features, and of the choice."
+    note = f"{note}. Bars: the error of the choice, on top, and of the candidates that were left."
     return Panel("grid", "Choice", note, draw)
+
+
+def _scale(own: dict[str, Any]) -> str:
+    """Return the name of a candidate's scale."""
+    name = str(own["scale"])
+    return SCALES.get(name, name)
 
 
 # Times

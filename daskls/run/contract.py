@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from daskls.kernels.frame import coded_names
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.plan import Extent, Resources, SamplePlan
-from daskls.kernels.frame import coded_names
 from daskls.records import FeatureScale, Float64, ScalingSpec, SolverSpec
 from daskls.run.progress import StageClock
 from daskls.run.rows import BlockRows

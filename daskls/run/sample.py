@@ -81,8 +81,8 @@ def sample_block(
     numbers = sample_numbers(int(first_kept[-1]), n_sample, seed)
     mine = numbers[np.searchsorted(numbers, start) : np.searchsorted(numbers, stop)] - start
     checksum = block_checksum(kept, targets, given, int(start))
-    weights = target.weigh(targets, given, class_weight)[mine]
-    return BlockSample(kept[mine], targets[mine], weights, checksum, None, 0.0)
+    weighed = target.weigh(targets, given.astype(np.float64), class_weight)
+    return BlockSample(kept[mine], targets[mine], weighed[mine], checksum, None, 0.0)
 
 
 def sample_rows(

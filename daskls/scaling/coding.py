@@ -10,7 +10,7 @@ from daskls.scaling.spread import spreads
 
 __all__ = ["FEW_VALUES", "N_KNOTS", "Base", "find_bases", "fit_coding", "max_coded_features"]
 
-# A feature of so many values, or fewer, may be categories; it has no ranks that its values have not.
+# A feature of so many values, or fewer, may be categories; ranks would say no more than they do.
 FEW_VALUES = 20
 # Knots of a map to ranks: between two of them lies less than half a percent of the sample.
 N_KNOTS = 257

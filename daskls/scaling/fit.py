@@ -16,6 +16,7 @@ from daskls.records import (
     LARGEST_FEATURE,
     Coding,
     FeatureScale,
+    Float32,
     Float64,
     Reals,
     ScalingSpec,
@@ -35,10 +36,11 @@ from daskls.scaling.race import (
     plan_race,
     race,
     race_rows,
+    shape_of,
 )
-from daskls.scaling.regions import STEPS, RegionJob, collect_regions, plan_regions
+from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
 from daskls.scaling.spread import widest_and_narrowest
-from daskls.scaling.steps import Steps
+from daskls.scaling.steps import STEPS, Steps
 from daskls.scaling.thin import Drawn, ThinJob, draw_cells_of, draw_thin, write_thin
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
@@ -51,6 +53,10 @@ __all__ = ["MAX_CELL_ROWS", "resolve"]
 MAX_CELL_ROWS = 4000
 # Steps of a decision, about: how many there are is found on the way.
 N_STEPS = 12
+# Of fewer rows nothing is chosen but kernel, width and ridge.
+LEAST_RACED = 60
+# Rows whose kernel values tell whether two candidates are one.
+COMPARED_ROWS = 100
 CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
 
 
@@ -108,7 +114,7 @@ class _Search:
     @property
     def learns(self) -> bool:
         """Whether a scale may be learned."""
-        return self.scaling.feature_scale == "learned"
+        return self.scaling.feature_scale == "learned" and self.is_open
 
     @property
     def _kernels(self) -> tuple[str, ...]:
@@ -134,13 +140,28 @@ class _Search:
 
     def candidates(self) -> list[Candidate]:
         """Return every coding with every scale and kernel in question, but for equal ones."""
-        found = []
+        found: list[Candidate] = []
+        shapes: list[Float64] = []
         for number, base in enumerate(self.bases):
+            rows = self._few_rows(base)
             for name, factors in self._scales(base):
                 for kernel in self._kernels:
                     trial = self._grid.of_kernel(kernel).start(kernel)
-                    found.append(Candidate(number, base.name, name, factors, trial))
-        return found
+                    shape = shape_of(rows * factors.astype(np.float32), trial)
+                    if not any(np.allclose(shape, own, rtol=1e-3, atol=1e-6) for own in shapes):
+                        found.append(Candidate(number, base.name, name, factors, trial))
+                        shapes.append(shape)
+        return found if self.is_open else found[: len(self._kernels)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are rows enough to tell codings and scales apart."""
+        return self.begun.scan.n_kept >= LEAST_RACED
+
+    def _few_rows(self, base: Base) -> Float32:
+        """Return some sampled rows in a coding, by which equal candidates are found."""
+        X = self.begun.sample.X
+        return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
         """Return names and factors of the scales in question in one coding.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.kernels.registry import find_kernel
-from daskls.records import Float32, Float64, KernelSpec
+from daskls.records import Float32, Float64, KernelSpec, Mask
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.solvers.squares.cell import median_distance
 from daskls.solvers.squares.system import System
@@ -98,8 +98,10 @@ class Look:
 def _wrong(values: Float64, Y: Float64) -> Float64:
     """Return 1 for rows that another class than their own won."""
     if Y.shape[1] == 1:
-        return ((values[:, 0] > 0) != (Y[:, 0] > 0)).astype(np.float64)
-    return (values.argmax(axis=1) != Y.argmax(axis=1)).astype(np.float64)
+        wrong: Mask = (values[:, 0] > 0) != (Y[:, 0] > 0)
+    else:
+        wrong = values.argmax(axis=1) != Y.argmax(axis=1)
+    return wrong.astype(np.float64)
 
 
 def climb(

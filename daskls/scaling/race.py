@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import Coding, Float64
+from daskls.kernels.registry import find_kernel
+from daskls.records import Coding, Float32, Float64, KernelSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.look import Answers, Look, climb
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.steps import Steps
 from daskls.scaling.thin import Drawn, ThinJob, ThinRows, read_thin
-from daskls.solvers.squares.cell import signs_of
+from daskls.solvers.squares.cell import median_distance, signs_of
 
 __all__ = [
     "CELL_ROWS",
@@ -67,8 +68,7 @@ class Candidate:
     name : str. Of its scale: "given", "spread", "learned".
     factors : float64 array, shape (d',). Of rows as they are kept in the coding.
     trial : Trial
-    squared, wrong, weights : float64 arrays, shape (q,). Of the rows that were answered last; weights
-        sum to 1 or more.
+    squared, wrong, weights : float64 arrays, shape (q,). Of the rows that were answered last.
     n_looks : int. In all heats.
     """
 
@@ -105,6 +105,19 @@ class Candidate:
             "n_rows": len(self.squared),
             "n_tried": self.n_looks,
         }
+
+
+def shape_of(A: Float32, trial: Trial) -> Float64:
+    """Return what tells candidates apart that are one: -log of kernel values of some rows.
+
+    In units of the width. Of features of two values at one distance, for example, the Laplacian
+    kernel is the Gaussian with another gamma: a race of both would be one of equals.
+    """
+    kernel = find_kernel(trial.kernel)
+    gamma = trial.width if trial.is_gamma else kernel.gamma_of(median_distance(trial.kernel, A))
+    base = kernel.matrix(A.astype(np.float64)).astype(np.float64)
+    values = kernel.apply(base, KernelSpec(trial.kernel, gamma), base)
+    return -np.log(values)
 
 
 @dataclass(frozen=True)

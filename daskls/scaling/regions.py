@@ -41,7 +41,6 @@ from daskls.targets import Target
 
 __all__ = [
     "HELD_SHARE",
-    "STEPS",
     "RegionJob",
     "RegionRows",
     "collect_regions",
@@ -63,7 +62,7 @@ HELD_SHARE = 5
 RUN_ROWS, LEAST_RUNS = 500, 200
 # Rows of all groups by chance.
 MAX_GROUP_ROWS = 16_000
-COLLECTED, GATHERED, STEPS = "blocks", "rows", "steps"
+COLLECTED, GATHERED = "blocks", "rows"
 REGION_COLUMNS = ("X", "codes", "weights", "numbers")
 
 

@@ -5,11 +5,13 @@ from typing import Any
 
 from daskls.records import AnyArray, Float64
 from daskls.run.compute import compute_each
-from daskls.scaling.regions import STEPS, RegionJob
 from daskls.store.artifacts import open_store
 from daskls.store.packs import read_pack, write_pack
 
-__all__ = ["Steps", "sum_in_order"]
+__all__ = ["STEPS", "Steps", "sum_in_order"]
+
+# The kind of parts that steps are kept as.
+STEPS = "steps"
 
 
 def sum_in_order(parts: Sequence[Float64]) -> Float64:
@@ -25,11 +27,11 @@ class Steps:
 
     Parameters
     ----------
-    job : RegionJob
+    job : RegionJob or ThinJob
     client : distributed client, or None for the current scheduler
     """
 
-    def __init__(self, job: RegionJob, client: Any = None) -> None:
+    def __init__(self, job: Any, client: Any = None) -> None:
         self.job, self._client = job, client
         self._n_steps = 0
 

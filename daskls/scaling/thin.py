@@ -1,9 +1,9 @@
 """A few thousand random rows, coded in every way in question, which candidates race on.
 
-They are rows of the sample, so that X is not read again for them. Some are held out and take no part
-in any choice but the last; in runs of consecutive rows, `regions.HELD_SHARE` says why. Where the
-sample is all of the data, all rows of some cells join them: random rows alone are less dense than
-those that models are trained on.
+They are rows of the sample, so that X is not read again for them. Some are held out and take no
+part in any choice but the last; in runs of consecutive rows, `regions.HELD_SHARE` says why. Where
+the sample is all of the data, all rows of some cells join them: random rows alone are less dense
+than those that models are trained on.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,14 @@ from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root
 
-__all__ = ["Resolved", "find_resolved", "read_resolved", "width_of", "write_resolved"]
+__all__ = [
+    "Resolved",
+    "candidates_of",
+    "find_resolved",
+    "read_resolved",
+    "width_of",
+    "write_resolved",
+]
 
 GROUP = "scale"
 
@@ -31,6 +38,22 @@ class Resolved:
     scale: FeatureScale | None
     spec: SolverSpec
     summary: Mapping[str, Any]
+
+
+def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a fit decided between, the chosen one first: coding, scale, kernel, error, ...
+
+    Empty where nothing was. Models of 0.2 name candidates by their scale, and know errors by
+    leave-one-out alone.
+    """
+    chosen, others = summary.get("chosen"), summary.get("candidates", [])
+    if chosen is None:
+        return []
+    if isinstance(others, dict):
+        chosen = {**chosen, "scale": summary["decision"]}
+        others = [{**own, "scale": name} for name, own in others.items()]
+    found = [{"coding": "none", **own.get("leave_one_out", {}), **own} for own in (chosen, *others)]
+    return [found[0], *(own for own in found[1:] if own != found[0])]
 
 
 def write_resolved(root: Root, resolved: Resolved) -> None:
