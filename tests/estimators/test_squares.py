@@ -24,7 +24,7 @@ from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
 from daskls.scaling.solve import TrialCell
-from daskls.scaling.trial import Trial
+from daskls.scaling.grid import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 

@@ -15,7 +15,7 @@ from daskls.scaling.held_out import evaluate_region
 from daskls.scaling.plan import check_regions, look_nbytes, region_rows
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.rounds import region_gradients
-from daskls.scaling.trial import Trial
+from daskls.scaling.grid import Trial
 from daskls.store.packs import write_pack
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.

@@ -1,0 +1,185 @@
+"""Codings of features: against scikit-learn's transformers, and as a model keeps them."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
+
+import daskls
+from daskls import ParameterError, VoronoiSVC
+from daskls.errors import DamageError
+from daskls.kernels.frame import INDICATOR, coded, coded_names, scaled
+from daskls.records import FeatureScale
+from daskls.scaling.coding import FEW_VALUES, N_KNOTS, find_bases, fit_coding, max_coded_features
+
+RNG = np.random.default_rng(0)
+WIDE = RNG.lognormal(size=(3000, 2))
+COLORS = RNG.integers(5, size=(3000, 1)) * 10.0
+TABLE = np.hstack([WIDE, COLORS, COLORS == 20])
+
+
+def all_of(coding):
+    return np.arange(len(coding.sources))
+
+
+def test_ranks_are_those_of_the_quantile_transformer():
+    coding = fit_coding(TABLE, "ranks", 100)
+    found = coded(TABLE, coding, all_of(coding))
+    oracle = QuantileTransformer(n_quantiles=len(TABLE), subsample=None).fit_transform(WIDE)
+    # Between knots the map is a line, so that it is off by less than the share between two.
+    assert np.abs(found[:, :2] - oracle).max() < 1 / N_KNOTS
+    np.testing.assert_array_equal(found[:, 2:], TABLE[:, 2:])
+
+
+def test_ranks_of_few_rows_are_exact_and_equal_rows_have_the_mean_rank():
+    x = RNG.permutation(np.r_[np.arange(100.0), np.full(7, 50.0)])[:, None]
+    coding = fit_coding(x, "ranks", 10)
+    found = coded(x, coding, np.array([0]))[:, 0]
+    oracle = QuantileTransformer(n_quantiles=len(x), subsample=None).fit_transform(x)[:, 0]
+    np.testing.assert_allclose(found, oracle, atol=1e-12)
+
+
+def test_ranks_end_where_the_sample_ends():
+    coding = fit_coding(WIDE, "ranks", 10)
+    beyond = np.array([[-1e9, 1e9]])
+    np.testing.assert_array_equal(coded(beyond, coding, np.arange(2)), [[0.0, 1.0]])
+
+
+def test_indicators_are_those_of_the_one_hot_encoder():
+    coding = fit_coding(TABLE, "indicators", 100)
+    found = coded(TABLE, coding, all_of(coding))
+    oracle = OneHotEncoder(sparse_output=False, handle_unknown="ignore").fit(COLORS)
+    np.testing.assert_array_equal(found[:, 2:7], INDICATOR * oracle.transform(COLORS))
+    unseen = np.array([[0.0, 0.0, 11.0, 1.0]])
+    np.testing.assert_array_equal(coded(unseen, coding, np.arange(2, 8)), [[0, 0, 0, 0, 0, 1.0]])
+
+
+def test_both_are_ranks_and_indicators_and_none_is_nothing():
+    coding = fit_coding(TABLE, "both", 100)
+    assert coding.is_indicated.tolist() == [False, False, True, False]
+    assert (np.diff(coding.ptr) > 0).tolist() == [True, True, True, False]
+    assert fit_coding(TABLE, "none", 100) is None
+    # What leaves every feature as it is, is none.
+    assert fit_coding(TABLE[:, 3:], "both", 100) is None
+
+
+def test_too_many_indicators_are_none():
+    assert fit_coding(COLORS, "indicators", 5) is not None
+    assert fit_coding(COLORS, "indicators", 4) is None
+    values = np.arange(FEW_VALUES + 1.0)[:, None]
+    assert fit_coding(values, "indicators", 1000) is None
+    assert max_coded_features(10**9, 30) == 60
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
+def test_values_are_told_apart_whatever_dtype_a_query_has(dtype):
+    # 0.1 is another number in float32.
+    points = np.array([0.1, 0.7, 3.0]) if dtype.startswith("float") else np.array([1, 7, 3])
+    x = np.resize(points, 60)[:, None]
+    coding = fit_coding(x.astype("float32"), "indicators", 10)
+    found = coded(x.astype(dtype), coding, np.arange(3))
+    assert (found.sum(axis=1) == INDICATOR).all()
+
+
+def test_categories_that_float32_cannot_tell_apart_stay_numbers():
+    x = np.resize([2.0**24, 2.0**24 + 1, 5.0], 60)[:, None]
+    assert fit_coding(x, "indicators", 10) is None
+
+
+def test_equal_codings_are_one():
+    assert [base.name for base in find_bases(TABLE, ("none", "ranks", "indicators", "both"), 100)] == [
+        "none",
+        "ranks",
+        "indicators",
+        "both",
+    ]
+    assert [base.name for base in find_bases(WIDE, ("none", "ranks", "both"), 100)] == [
+        "none",
+        "ranks",
+    ]
+
+
+def test_kept_features_alone_are_coded():
+    (base,) = find_bases(TABLE, ("both",), 100)
+    factors = np.where(np.arange(8) % 3 == 1, base.scale.factors, 0.0)
+    some = FeatureScale(base.scale.center, factors, base.scale.coding)
+    whole = scaled(TABLE, base.scale)
+    np.testing.assert_array_equal(scaled(TABLE, some), whole[:, 1::3])
+    names = coded_names(["a", "b", "color", "flag"], base.scale)
+    assert names[:4] == ["rank(a)", "rank(b)", "color=0", "color=10"]
+    assert names[-1] == "flag"
+
+
+# In a model
+
+Y = ((COLORS[:, 0] == 20) ^ (WIDE[:, 0] > 1)).astype(int)
+PARAMS = {"kernel": "laplacian", "C": 10.0, "loss": "squared_error", "random_state": 0}
+
+
+def fitted(coding, **params):
+    return VoronoiSVC(1500, **{**PARAMS, **params}, feature_coding=coding).fit(TABLE, Y)
+
+
+@pytest.mark.parametrize("coding", ["ranks", "indicators", "both"])
+def test_a_coded_model_is_one_of_coded_rows(coding):
+    """The oracle codes rows by itself, and fits them as they are."""
+    scale = "spread"
+    model = fitted(coding, feature_scale=scale, gamma=2.0)
+    (base,) = find_bases(TABLE, (coding,), 100)
+    by_hand = scaled(TABLE, base.scale)
+    oracle = VoronoiSVC(1500, **PARAMS, gamma=2.0, feature_coding="none", feature_scale=None)
+    expected = oracle.fit(by_hand, Y).decision_function(by_hand[:500])
+    np.testing.assert_allclose(model.decision_function(TABLE[:500]), expected, atol=1e-4)
+    assert model.n_features_in_ == 4
+    assert len(model.coded_features_) == len(model.feature_scale_) == by_hand.shape[1]
+    assert len(model.feature_importances_) == 4
+
+
+def test_a_coded_model_is_kept_and_answers_alike_however_rows_come(tmp_path):
+    model = fitted("both")
+    expected = model.decision_function(TABLE)
+    model.save(tmp_path / "model.zarr")
+    again = daskls.load(tmp_path / "model.zarr")
+    assert again.feature_coding == "both"
+    assert again.coded_features_ == model.coded_features_
+    for rows in (TABLE, da.from_array(TABLE, chunks=(700, -1)), TABLE[::-1][::-1]):
+        np.testing.assert_array_equal(np.asarray(again.decision_function(rows)), expected)
+    one = np.concatenate([again.decision_function(TABLE[i : i + 1]) for i in range(30)])
+    np.testing.assert_array_equal(one, expected[:30])
+    # float32 queries of the same values: ranks move by a rounding, indicators not at all.
+    near = again.decision_function(TABLE.astype("float32"))
+    np.testing.assert_allclose(near, expected, atol=1e-4)
+
+
+def test_a_value_that_no_row_had_is_answered():
+    query = TABLE[:1].copy()
+    query[0, 2] = 12345.0
+    assert np.isfinite(fitted("indicators").decision_function(query)).all()
+
+
+def test_damaged_points_are_found(tmp_path):
+    model = fitted("ranks")
+    model.save(tmp_path / "model.zarr")
+    points = tmp_path / "model.zarr" / "scale" / "points" / "c.0"
+    raw = bytearray(points.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    points.write_bytes(bytes(raw))
+    with pytest.raises(DamageError):
+        daskls.load(tmp_path / "model.zarr").predict(TABLE[:3])
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"feature_scale": [1.0, 1.0, 1.0, 1.0]}, "one factor a feature, but feature_coding='ranks'"),
+        ({"kernel": "linear", "feature_scale": None}, 'Pass feature_coding="none"'),
+    ],
+)
+def test_codings_that_cannot_be_are_refused(params, match):
+    with pytest.raises(ParameterError, match=match):
+        fitted("ranks", **params)
+
+
+def test_a_given_gamma_leaves_features_as_they_are():
+    model = fitted("auto", gamma=2.0)
+    assert model.coded_features_ == [f"feature {j}" for j in range(4)]

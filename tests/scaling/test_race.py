@@ -1,0 +1,196 @@
+"""The race of candidates: its looks against brute force, its rules, and what it chooses."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import laplacian_kernel
+
+from daskls import RandomChunkSVC, VoronoiSVC
+from daskls.records import SolverSpec
+from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
+from daskls.scaling.look import Look, climb
+from daskls.scaling.race import Candidate, _survivors, plan_race, race_rows
+from daskls.scaling.thin import draw_cells_of, draw_thin, held_out
+from daskls.solvers.squares.cell import median_distance
+
+RNG = np.random.default_rng(0)
+A = RNG.random((150, 3)).astype("f4")
+CODES = (A[:, 0] * 3).astype(int)
+Y = np.where(CODES[:, None] == np.arange(3), 1.0, -1.0)
+WEIGHTS = RNG.random(150) + 0.5
+TRIAL = Trial("laplacian", 0.5, 0.03)
+
+
+def ridge_of(rows, trial=TRIAL):
+    gamma = 1 / (trial.width * median_distance("laplacian", A[:rows]))
+    return gamma, trial.ridge
+
+
+def test_answers_of_a_look_are_those_of_kernel_ridge():
+    look = Look(A, Y, WEIGHTS, 100, "laplacian")
+    found = look.errors(TRIAL)
+    gamma, ridge = ridge_of(100)
+    K, far = laplacian_kernel(A[:100], gamma=gamma), laplacian_kernel(A[100:], A[:100], gamma)
+    values = far @ np.linalg.solve(K + np.diag(ridge / WEIGHTS[:100]), Y[:100])
+    squared = ((np.clip(values, -1, 1) - Y[100:]) ** 2).mean(axis=1)
+    np.testing.assert_allclose(found.squared, squared, atol=1e-4)
+    np.testing.assert_array_equal(found.wrong, values.argmax(axis=1) != CODES[100:])
+
+
+def test_rows_that_are_left_out_are_answered_by_all_others():
+    found = Look(A[:60], Y[:60], np.ones(60), 60, "laplacian").errors(TRIAL)
+    gamma, ridge = ridge_of(60)
+    for i in range(0, 60, 7):
+        others = np.delete(np.arange(60), i)
+        model = KernelRidge(alpha=ridge, kernel="laplacian", gamma=gamma).fit(A[others], Y[others])
+        value = np.clip(model.predict(A[i : i + 1]), -1, 1)
+        assert found.squared[i] == pytest.approx(((value - Y[i]) ** 2).mean(), abs=1e-4)
+
+
+def test_descent_ends_where_no_neighbor_is_better():
+    look, grid = Look(A, Y, WEIGHTS, 100, "rbf"), TrialGrid.of(SolverSpec())
+    trial, answers, n_looks = climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
+    i, j = grid.place(trial)
+    least = np.average(answers.squared, weights=WEIGHTS[100:])
+    for place in ((i + 2, j), (i - 2, j), (i, j + 1), (i, j - 1)):
+        other = grid.at(place, "rbf")
+        if other is not None:
+            assert np.average(look.errors(other).squared, weights=WEIGHTS[100:]) >= least
+    assert n_looks < len(WIDTHS) * len(RIDGES)
+    assert climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 3)[2] <= 3
+
+
+def test_given_values_are_all_that_is_tried():
+    grid = TrialGrid.of(SolverSpec(C=(1.0, 5.0), gamma=(0.5, 2.0, 8.0)))
+    look = Look(A, Y, WEIGHTS, 100, "rbf")
+    trial, _, _ = climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
+    assert trial.is_gamma
+    assert trial.width in (0.5, 2.0, 8.0)
+    assert trial.ridge in (0.5, 0.1)
+
+
+def test_those_fall_that_are_worse_beyond_doubt():
+    rng, weights = np.random.default_rng(0), np.ones(400)
+    base = rng.random(400)
+
+    def candidate(name, squared):
+        return Candidate(0, "none", name, np.ones(2), TRIAL, squared, squared, weights)
+
+    best, near = candidate("best", base), candidate("near", base + rng.normal(0.001, 0.1, 400))
+    far = candidate("far", base + rng.normal(0.1, 0.1, 400))
+    assert [own.name for own in _survivors([far, near, best], 5, 2.0)] == ["best", "near"]
+    assert [own.name for own in _survivors([far, near, best], 1, 2.0)] == ["best"]
+    assert [own.name for own in _survivors([far, near, best], 5, np.inf)] == ["best", "near", "far"]
+
+
+@pytest.mark.parametrize("n_rows", [2, 30, 399, 400, 2999, 3000, 5999, 80_000])
+def test_no_row_answers_after_a_model_of_its_own(n_rows):
+    drawn = draw_thin(n_rows, *race_rows(n_rows), seed=3)
+    assert len(np.unique(drawn.rows)) == len(drawn.rows)
+    plan = plan_race(drawn, 4000)
+    for heat in (*plan.heats, plan.last):
+        for part in heat.parts:
+            train, asked = set(range(*part.train)), set(range(*part.asked))
+            assert train
+            assert not train & asked
+            assert max(train | asked) < len(drawn.rows)
+    if plan.has_final:
+        held = held_out(n_rows, 3)
+        assert held[drawn.reserved].all()
+        assert not held[drawn.pool].any()
+
+
+def test_cells_hold_all_rows_of_their_part_of_space():
+    X = RNG.random((8000, 2)).astype("f4")
+    cells = draw_cells_of(X, 8, 1000, seed=0)
+    assert len(cells) == 8
+    held = held_out(8000, 0)
+    for train, asked in cells:
+        assert not held[train].any()
+        assert held[asked].all()
+        own = X[np.r_[train, asked]]
+        inside = ((own.min(axis=0) <= X) & (own.max(axis=0) >= X)).all(axis=1)
+        # The cuts are no boxes; of a plane's cells the boxes hold hardly any other row.
+        assert inside.sum() < 2.5 * len(own)
+
+
+# What is chosen
+
+N = 1200
+ROWS = np.random.default_rng(1).random((N, 4))
+# An order of steps that no distance of values knows: the logarithm decides.
+SKEWED = np.exp(8 * ROWS)
+LABELS = ((ROWS[:, 0] > 0.5) == (ROWS[:, 1] > 0.5)).astype(int)
+
+
+def chosen(model):
+    return model._reader.resolved.summary
+
+
+def test_ranks_are_chosen_where_orders_decide():
+    model = VoronoiSVC(random_state=0).fit(SKEWED, LABELS)
+    assert chosen(model)["coding"] == "ranks"
+    plain = VoronoiSVC(random_state=0, feature_coding="none").fit(SKEWED, LABELS)
+    fresh = np.random.default_rng(2).random((1000, 4))
+    truth = (fresh[:, 0] > 0.5) == (fresh[:, 1] > 0.5)
+    assert model.score(np.exp(8 * fresh), truth) > plain.score(np.exp(8 * fresh), truth) + 0.02
+
+
+def test_indicators_are_chosen_where_categories_decide():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(9, size=(N, 3)).astype(float)
+    good = rng.permutation(9) % 2
+    y = good[rows[:, 0].astype(int)] ^ good[rows[:, 1].astype(int)]
+    model = VoronoiSVC(random_state=0).fit(rows, y)
+    assert chosen(model)["coding"] in ("indicators", "both")
+    assert model.feature_importances_[2] < 0.25
+
+
+def test_equal_candidates_race_once():
+    """Of 0 and 1 the Laplacian kernel is the Gaussian with another gamma, and spreads are equal."""
+    rng = np.random.default_rng(0)
+    rows = (rng.random((N, 8)) < 0.5).astype(float)
+    y = (rows[:, :3].sum(axis=1) > 1).astype(int)
+    model = VoronoiSVC(random_state=0, feature_scale="spread").fit(rows, y)
+    told = chosen(model)["candidates"]
+    assert {own["coding"] for own in told} == {"none"}
+    assert "laplacian" not in {own["kernel"] for own in told}
+
+
+def test_one_seed_one_choice_however_rows_come_and_wherever_they_are_looked_at():
+    rows = da.from_array(SKEWED, chunks=(170, -1)), da.from_array(LABELS, chunks=170)
+    found = []
+    for X, y, scheduler in (
+        (SKEWED, LABELS, "synchronous"),
+        (SKEWED, LABELS, "threads"),
+        (*rows, "threads"),
+    ):
+        with dask.config.set(scheduler=scheduler):
+            model = VoronoiSVC(500, random_state=0).fit(X, y)
+        found.append((chosen(model), model.decision_function(SKEWED[:200])))
+    for told, values in found[1:]:
+        assert told == found[0][0]
+        np.testing.assert_array_equal(values, found[0][1])
+
+
+def test_sizes_of_cells_follow_from_rows():
+    assert VoronoiSVC(random_state=0).fit(SKEWED, LABELS).n_cells_ == 1
+    model = RandomChunkSVC(loss="squared_error", kernel="auto", random_state=0)
+    assert model.fit(SKEWED, LABELS).n_cells_ == 1
+    many = np.random.default_rng(0).random((4300, 2))
+    y = many[:, 0] > many[:, 1]
+    given = {"kernel": "rbf", "C": 1.0, "gamma": 5.0, "feature_scale": None, "random_state": 0}
+    assert VoronoiSVC(**given).fit(many, y).n_cells_ == 2
+    assert VoronoiSVC(**{**given, "loss": "hinge"}).fit(many, y).n_cells_ == 3
+
+
+def test_weights_take_part_in_the_choice():
+    # The second half is noise that nobody counts.
+    rows = np.r_[SKEWED, SKEWED]
+    y = np.r_[LABELS, np.random.default_rng(0).integers(2, size=N)]
+    weights = np.r_[np.ones(N), np.full(N, 1e-6)]
+    model = VoronoiSVC(random_state=0).fit(rows, y, sample_weight=weights)
+    assert chosen(model)["chosen"]["error"] < 0.15
+    assert model.score(SKEWED, LABELS) > 0.95
