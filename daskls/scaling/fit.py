@@ -205,14 +205,9 @@ class _Search:
         begun, n_rows = self.begun, self.begun.scan.n_kept
         drawn = self._draw()
         plan = plan_race(drawn, self._cell_size)
-        check_race(
-            plan.last.thin.n_training,
-            plan.last.thin.n_asked,
-            len(drawn.rows),
-            max(base.n_features for base in self.bases),
-            begun.sizes,
-            begun.resources,
-        )
+        parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
+        widest = max(base.n_features for base in self.bases)
+        check_race(parts, widest, begun.sizes, begun.resources)
         job = ThinJob(str(begun.root.path), begun.scan.target.n_classes)
         write_thin(job, begun.sample, drawn, self.bases)
         with self._looking(job, clock):

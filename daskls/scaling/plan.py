@@ -1,10 +1,20 @@
-"""Memory of the tasks that look at regions."""
+"""Memory of the tasks that look at candidates."""
+
+from collections.abc import Sequence
 
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.plan import Resources, check_usable
 from daskls.records import F4, F8
 
-__all__ = ["LOOK_ROWS", "MAX_PRODUCTS", "check_race", "check_regions", "look_nbytes", "region_rows"]
+__all__ = [
+    "LOOK_ROWS",
+    "MAX_PRODUCTS",
+    "check_race",
+    "check_regions",
+    "heat_nbytes",
+    "look_nbytes",
+    "region_rows",
+]
 
 # Of the features of a region, in float32: of many features fewer rows, so that a task stays within
 # a worker of 512 MiB. A function of the data alone: workers must not decide what is looked at.
@@ -69,20 +79,36 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
     )
 
 
+def heat_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
+    """Return the peak bytes of a task that looks at a candidate in a heat of a race.
+
+    Parameters
+    ----------
+    parts : sequence of (int, int). Rows that train, and rows that are asked, of each part.
+    n_features : int. Of the candidate's coding.
+    n_outputs : int. Functions of a model.
+    """
+    d = n_features
+    rows = sum(m + q for m, q in parts)
+    # The rows as they are read, and each part's in the scale.
+    held = rows * (3 * d * F4 + n_outputs * 2 * F8 + 64)
+    # Distances of all parts, and kernel values of the rows that are asked.
+    held += sum(m * (m + 2 * q) * F4 for m, q in parts)
+    m, q = max(parts)
+    # Of one at a time: its kernel matrix in float64 if need be, a mask; or distances in float64.
+    solving = m * m * (F4 + F8 + 2) + 8 * (m + q) * n_outputs * F8
+    measuring = (m + q) * d * 2 * F8 + q * m * 2 * F8
+    return held + max(solving, measuring)
+
+
 def check_race(
-    n_training: int,
-    n_asked: int,
-    n_rows: int,
-    n_features: int,
-    sizes: TaskSizes,
-    resources: Resources,
+    parts: Sequence[tuple[int, int]], n_features: int, sizes: TaskSizes, resources: Resources
 ) -> None:
     """Refuse a race whose last heat a task has no memory for.
 
     Parameters
     ----------
-    n_training, n_asked, n_rows : int. Rows that train in it, that are answered, and of all heats.
-    n_features : int. Of the widest coding.
+    parts, n_features : see `heat_nbytes`; of the widest coding
     sizes : TaskSizes
     resources : Resources
 
@@ -91,12 +117,11 @@ def check_race(
     MemoryPlanError
     """
     outputs = sizes.n_classes if sizes.n_classes > 2 else 1
-    looking = look_nbytes(n_rows, n_features, outputs, n_training)
-    # Distances of rows that are answered, in float64 at first, and kernel values.
-    asked = n_asked * (n_training * (F8 + 2 * F4) + n_features * F8)
+    n_rows = sum(m + q for m, q in parts)
+    learning = look_nbytes(n_rows, n_features, outputs, LOOK_ROWS)
     check_usable(
         f"Comparing candidates on {n_rows} rows x {n_features} features",
-        looking + asked,
+        max(heat_nbytes(parts, n_features, outputs), learning),
         resources,
         'give feature_coding="none", feature_scale="spread" or factors, and with '
         'loss="squared_error" one kernel, one C and one gamma',

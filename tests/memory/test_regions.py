@@ -1,5 +1,7 @@
 """Tasks that look at regions stay within what is planned for them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from peaks import SLACK, peak_of
@@ -10,12 +12,16 @@ from daskls import MemoryPlanError
 from daskls.memory import TaskSizes
 from daskls.plan import Resources
 from daskls.records import SolverSpec
+from daskls.run.sample import Sample
 from daskls.scaling.choose import region_errors
+from daskls.scaling.coding import find_bases
+from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.held_out import evaluate_region
-from daskls.scaling.plan import check_regions, look_nbytes, region_rows
+from daskls.scaling.plan import check_regions, heat_nbytes, look_nbytes, region_rows
+from daskls.scaling.race import look_at, plan_race, race_rows
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.rounds import region_gradients
-from daskls.scaling.grid import Trial
+from daskls.scaling.thin import ThinJob, draw_cells_of, draw_thin, write_thin
 from daskls.store.packs import write_pack
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.
@@ -35,7 +41,7 @@ def job(request, tmp_path):
     X = rng.random((n, d), dtype="f4")
     codes = (X[:, 0] * k).astype("i4")
     columns = {"X": X, "codes": codes, "weights": np.ones(n), "numbers": np.arange(n)}
-    job = RegionJob(str(tmp_path), None, None, np.array([0]), n, 50, k, 0)
+    job = RegionJob(str(tmp_path), None, "a", None, None, np.array([0]), n, 50, k, 0)
     write_pack(tmp_path, _region_key(job, 0), columns)
     return job, d, k
 
@@ -74,10 +80,32 @@ def test_what_no_task_could_look_at_is_refused():
         check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
 
 
-def test_a_fit_asks_before_it_reads():
-    X = np.random.default_rng(0).random((50, 4000))
-    model = daskls.VoronoiSVC(feature_scale="learned", random_state=0)
+@pytest.mark.parametrize(("d", "k"), [(54, 2), *few([(300, 2), (12, 26)])], ids=str)
+def test_a_heat_of_a_race(d, k, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((8000, d), dtype="f4")
+    codes = (X[:, 0] * k).astype("i4")
+    drawn = draw_thin(len(X), *race_rows(len(X)), 0)
+    drawn = replace(drawn, cells=draw_cells_of(X, 8, 1000, 0))
+    plan, job = plan_race(drawn, 4000), ThinJob(str(tmp_path), k)
+    (base,) = find_bases(X, ("none",), 0)
+    write_thin(job, Sample(X, codes, np.ones(len(X)), 0), drawn, [base])
+    parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
+    planned = heat_nbytes(parts, d, k if k > 2 else 1)
+    grid = TrialGrid.of(SolverSpec())
+    for kernel in ("rbf", "laplacian"):
+        start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
+        call = (0, np.ones(d), start, replace(plan.last, most_looks=2), grid, job)
+        peak = peak_of(lambda call=call: look_at(*call))
+        assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
+
+
+def test_a_race_that_no_worker_has_memory_for_is_refused():
+    X = np.random.default_rng(0).random((3200, 1500))
+    model = daskls.VoronoiSVC(random_state=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("daskls.run.begin.find_resources", lambda _: Resources(1, 256 << 20))
-        with pytest.raises(MemoryPlanError, match=r"feature_scale=.spread"):
+        patch.setattr("daskls.run.begin.find_resources", lambda _: Resources(1, 330 << 20))
+        with pytest.raises(
+            MemoryPlanError, match=r"Comparing candidates on .* feature_coding=.none"
+        ):
             model.fit(X, X[:, 0] > 0.5)

@@ -87,7 +87,9 @@ def test_categories_that_float32_cannot_tell_apart_stay_numbers():
 
 
 def test_equal_codings_are_one():
-    assert [base.name for base in find_bases(TABLE, ("none", "ranks", "indicators", "both"), 100)] == [
+    assert [
+        base.name for base in find_bases(TABLE, ("none", "ranks", "indicators", "both"), 100)
+    ] == [
         "none",
         "ranks",
         "indicators",
@@ -171,7 +173,10 @@ def test_damaged_points_are_found(tmp_path):
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        ({"feature_scale": [1.0, 1.0, 1.0, 1.0]}, "one factor a feature, but feature_coding='ranks'"),
+        (
+            {"feature_scale": [1.0, 1.0, 1.0, 1.0]},
+            "one factor a feature, but feature_coding='ranks'",
+        ),
         ({"kernel": "linear", "feature_scale": None}, 'Pass feature_coding="none"'),
     ],
 )
