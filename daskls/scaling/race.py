@@ -49,7 +49,10 @@ LAST_LOOKS = 6
 FINAL_ROWS, RESERVED_ROWS, RESERVED_SHARE = 2000, 1500, 4
 N_FINALISTS, N_CLIMBING = 3, 2
 # Scales that are learned, and the rows and rounds of each.
-N_LEARNED, LEARNING_ROWS, LEARNING_ROUNDS = 2, 1000, 3
+N_LEARNED, LEARNING_ROWS, LEARNING_ROUNDS = 2, 1000, 6
+LEARNED, LEAST_Z_LEARNED = "learned", 1.0
+# Of a squared error so small nothing is left to gain.
+NEGLIGIBLE = 1e-3
 UNBOUNDED = 1 << 30
 # Cells of all their rows, where the sample is all of the data and has so many: and the rows of one.
 DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
@@ -348,6 +351,8 @@ def race(
     left = list(candidates)
     for number, heat in enumerate(plan.heats):
         left = _survivors(_run(steps, left, heat, grid), LEFT[number], CERTAIN[number])
+        if left[0].squared_error < NEGLIGIBLE:
+            left, learns = left[:1], False
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
     finalists = left[:N_FINALISTS]
@@ -401,7 +406,7 @@ def _learn(steps: Steps, of: Sequence[Candidate], plan: RacePlan) -> list[Candid
     for own in of:
         calls = [(own.base, own.factors, own.trial, rows) for rows in plan.learning]
         learned = steps.run(learn_scale, calls, lambda parts: {"factors": np.stack(parts)})
-        found += [replace(own, name="learned", factors=new) for new in learned["factors"]]
+        found += [replace(own, name=LEARNED, factors=new) for new in learned["factors"]]
     return found
 
 
@@ -415,7 +420,7 @@ def _leave_out(
     if not learns:
         return seen
     (crossed,) = _run(steps, [best], plan.last, grid, look_crossed)
-    if crossed.squared_error >= best.squared_error:
+    if _z(best, crossed) < LEAST_Z_LEARNED:
         return seen
     return [*_learn(steps, [crossed], plan), *seen]
 
@@ -431,4 +436,7 @@ def _decide(
     seen = _survivors(_run(steps, finalists, first, grid), N_FINALISTS, np.inf)
     climbing = _survivors(seen, N_CLIMBING, CERTAIN[-1])
     climbed = _run(steps, climbing, plan.last, grid)
-    return sorted([*climbed, *seen[len(climbing) :]], key=lambda own: own.squared_error)
+    final = sorted([*climbed, *seen[len(climbing) :]], key=lambda own: own.squared_error)
+    # A scale that was learned has more ways to be best by chance.
+    plain = [own for own in final if own.name != LEARNED and _z(own, final[0]) < LEAST_Z_LEARNED]
+    return [*plain[:1], *(own for own in final if own is not plain[0])] if plain else final

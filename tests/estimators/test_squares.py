@@ -23,8 +23,9 @@ from daskls.kernels.registry import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.scaling.solve import TrialCell
 from daskls.scaling.grid import Trial
+from daskls.scaling.look import Look
+from daskls.scaling.solve import TrialCell
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 
@@ -193,35 +194,17 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
 def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
     asked = set()
 
-    def errors(self, trials):
-        asked.update(trial.offset for trial in trials)
-        return found(self, trials)
+    def errors(self, trial):
+        asked.add(trial.offset)
+        return found(self, trial)
 
-    found = TrialCell.errors
-    monkeypatch.setattr(TrialCell, "errors", errors)
+    found = Look.errors
+    monkeypatch.setattr(Look, "errors", errors)
     for given in (False, True):
         asked.clear()
         model = squares_of(150, loss="squared_error", fit_intercept=given, random_state=0)
         model.fit(X, Y)
         assert asked == {given}
-
-
-def test_the_choice_is_settled_on_cells_of_the_final_size(monkeypatch):
-    rows = set()
-
-    def errors(self, trials):
-        rows.add(len(self._A))
-        return np.ones((len(trials), 3))
-
-    # What is looked at, not what is found: a solve of 4000 rows takes a second.
-    monkeypatch.setattr(TrialCell, "errors", errors)
-    X = np.random.default_rng(0).random((6000, 2))
-    params = {"loss": "squared_error", "feature_scale": None, "kernel": "rbf", "C": 1.0}
-    for size, most in ((1000, 1000), (4000, 4000), (5000, 4000)):
-        rows.clear()
-        VoronoiSVC(size, **params, random_state=0).fit(X, X[:, 0] > 0.5)
-        assert most / 2 < max(rows) <= most
-        assert min(rows) <= 1000
 
 
 def test_cells_of_one_class_say_so():

@@ -7,7 +7,6 @@ import pytest
 from peaks import SLACK, peak_of
 from support import few
 
-import daskls
 from daskls import MemoryPlanError
 from daskls.memory import TaskSizes
 from daskls.plan import Resources
@@ -17,7 +16,7 @@ from daskls.scaling.choose import region_errors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.held_out import evaluate_region
-from daskls.scaling.plan import check_regions, heat_nbytes, look_nbytes, region_rows
+from daskls.scaling.plan import check_race, check_regions, heat_nbytes, look_nbytes, region_rows
 from daskls.scaling.race import look_at, plan_race, race_rows
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.rounds import region_gradients
@@ -101,11 +100,9 @@ def test_a_heat_of_a_race(d, k, tmp_path):
 
 
 def test_a_race_that_no_worker_has_memory_for_is_refused():
-    X = np.random.default_rng(0).random((3200, 1500))
-    model = daskls.VoronoiSVC(random_state=0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("daskls.run.begin.find_resources", lambda _: Resources(1, 330 << 20))
-        with pytest.raises(
-            MemoryPlanError, match=r"Comparing candidates on .* feature_coding=.none"
-        ):
-            model.fit(X, X[:, 0] > 0.5)
+    sizes = TaskSizes(1500, 8, 2, 2000, SolverSpec())
+    check_race([(2000, 1500)], 1500, sizes, Resources(1, 1 << 30))
+    with pytest.raises(
+        MemoryPlanError, match=r"Comparing candidates on 3500 rows x 1500 .* feature_coding=.none"
+    ):
+        check_race([(2000, 1500)], 1500, sizes, Resources(1, 150 << 20))
