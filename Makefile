@@ -134,7 +134,7 @@ bench-accuracy: $(BENCH_READY)
 
 # Classifiers with their defaults, beside each other.
 bench-untuned: $(BENCH_READY)
-	$(BENCH_PYTHON) -m benchmarks untuned
+	$(BENCH_PYTHON) -m benchmarks ten_sets
 
 # Error against the size of cells; one worker against two; what the live view costs.
 bench-cells: $(BENCH_READY)

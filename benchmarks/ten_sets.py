@@ -1,28 +1,23 @@
-"""Classifiers as they are: no parameter is chosen by hand, each has one process of one thread.
+"""Classifiers as they are on ten sets, official test rows and seeds; `untuned` has all tables.
 
 Features in [0, 1] by the training rows; official test rows (covtype's are drawn). Text of labels
 becomes numbers for those who ask for numbers.
 """
 
-import resource
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder
-from sklearn.svm import SVC
 
 from benchmarks.accuracy import rows_of
 from benchmarks.peers import Data
-from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
-from benchmarks.suite.apart import begin_limit, run_forked
+from benchmarks.suite import Experiment, Journal, Record, Run, table
 from benchmarks.suite.data import has_test, shifted
+from benchmarks.suite.defaults import LIMIT_S, cost_of
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.tables import mean_of, versions
-from daskls import VoronoiSVC
 from daskls.datasets import load_real
 
 # Without training and test rows of their own, a fifth of the rows is drawn to test.
@@ -30,31 +25,9 @@ SETS = (
     *("splice", "spambase", "usps", "satimage", "pendigits", "letter", "ijcnn1", "a9a"),
     *("covtype-100k", "mnist"),
 )
-N_SEEDS, LIMIT_S = 5, 900
-SHARE, KIB = 0.2, 1024
-
-
-def lightgbm(seed: int) -> Any:
-    # Not everywhere is it installed, and a report needs it not.
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
-
-
-def xgboost(seed: int) -> Any:
-    from xgboost import XGBClassifier
-
-    return XGBClassifier(n_jobs=1, random_state=seed)
-
-
-ESTIMATORS: dict[str, Callable[[int], Any]] = {
-    "VoronoiSVC": lambda seed: VoronoiSVC(random_state=seed),
-    "LightGBM": lightgbm,
-    "XGBoost": xgboost,
-    "HistGradientBoosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
-    "SVC": lambda seed: SVC(),
-}
-PACKAGES = {"LightGBM": "lightgbm", "XGBoost": "xgboost"}
+ESTIMATORS = ("VoronoiSVC", "LightGBM", "XGBoost", "HistGradientBoosting", "SVC")
+N_SEEDS = 5
+SHARE = 0.2
 # The others make the same model of any seed.
 MOVED = ("VoronoiSVC", "HistGradientBoosting")
 # Minutes a fit.
@@ -89,33 +62,10 @@ def keys() -> Iterator[Record]:
                     yield {"set": name, "estimator": estimator, "seed": seed}
 
 
-def peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB
-
-
-def fitted(data: Data, estimator: str, seed: int) -> Record:
-    """Fit and predict in this process; what a first fit loads and compiles comes before."""
-    few = np.random.default_rng(0).permutation(len(data.X))[:400]
-    ESTIMATORS[estimator](seed).fit(data.X[few], LabelEncoder().fit_transform(data.y[few]))
-    model = ESTIMATORS[estimator](seed)
-    before = peak_mib()
-    begin_limit(LIMIT_S)
-    _, fit_s = cpu_of(lambda: model.fit(data.X, data.y))
-    predicted, predict_s = cpu_of(lambda: np.asarray(model.predict(data.X_test)))
-    package = PACKAGES.get(estimator)
-    return {
-        "error": 100 * float(np.mean(predicted != data.y_test)),
-        "fit_cpu_s": fit_s,
-        "predict_cpu_s": predict_s,
-        "more_mib": peak_mib() - before,
-        **({"versions": {package: import_module(package).__version__}} if package else {}),
-    }
-
-
 def measure(run: Run, set: str, estimator: str, seed: int) -> Record:
     data = rows(set)
     shape = {"train_rows": len(data.X), "features": data.X.shape[1], "test_rows": len(data.X_test)}
-    return {**shape, **run_forked(fitted, data, estimator, seed, limit_s=LIMIT_S)}
+    return {**shape, **cost_of(data, estimator, seed)}
 
 
 def summed_up(journal: Journal, name: str, estimator: str) -> Record:
@@ -148,7 +98,7 @@ def wide(journal: Journal, field: str, digits: int) -> str:
 def report(journal: Journal) -> str:
     text = (
         "# Classifiers as they are\n\n"
-        f"`benchmarks/untuned.py`; {journal.machine}, {versions(journal.records)}. "
+        f"`benchmarks/ten_sets.py`; {journal.machine}, {versions(journal.records)}. "
         "Every estimator with its defaults, features in [0, 1], one process of one thread, after a "
         "fit of 400 rows that loads and compiles; beside other work. Mean and deviation of up to "
         f"{1 + max(r['seed'] for r in journal.records)} seeds of those that a seed moves. Official "
