@@ -132,9 +132,9 @@ bench-sets: $(BENCH_READY)
 bench-accuracy: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks accuracy
 
-# Classifiers with their defaults, beside each other.
+# Classifiers with their defaults, beside each other, on every table: days. QUICK=--quick for a first look.
 bench-untuned: $(BENCH_READY)
-	$(BENCH_PYTHON) -m benchmarks untuned
+	$(BENCH_PYTHON) -m benchmarks untuned $(QUICK)
 
 # Error against the size of cells; one worker against two; what the live view costs.
 bench-cells: $(BENCH_READY)

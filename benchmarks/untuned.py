@@ -1,200 +1,266 @@
-"""Classifiers as they are: no parameter is chosen by hand, each has one process of one thread.
+"""Classifiers as they are on every table: five splits each, no parameter is chosen by hand.
 
-Features in [0, 1] by the training rows; official test rows (covtype's are drawn). Text of labels
-becomes numbers for those who ask for numbers.
+All sets of the folder that DASKLS_DATA names whose labels are classes. Features in [0, 1] by the
+training rows, for all contenders alike: support vector machines need some scale, trees none.
+
+    python -m benchmarks untuned --quick                       # one split of the smaller tables
+    python -m benchmarks untuned --only set=car estimator=VoronoiSVC part=split
 """
 
-import resource
-from collections.abc import Callable, Iterator
-from importlib import import_module
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder
-from sklearn.svm import SVC
 
-from benchmarks.accuracy import rows_of
+from benchmarks.accuracy import counted
 from benchmarks.peers import Data
-from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
-from benchmarks.suite.apart import begin_limit, run_forked
-from benchmarks.suite.data import has_test, shifted
+from benchmarks.suite import Experiment, Journal, Record, Run, table
+from benchmarks.suite import standing as st
+from benchmarks.suite.data import class_sets, drawn, has_test, in_training_range, official
+from benchmarks.suite.defaults import CONTENDERS, DEFAULT, LIMIT_S, OTHERS, OURS, cost_of
 from benchmarks.suite.figures import Figure, plain_log, plt
-from benchmarks.suite.tables import mean_of, versions
-from daskls import VoronoiSVC
-from daskls.datasets import load_real
+from benchmarks.suite.tables import versions
 
-# Without training and test rows of their own, a fifth of the rows is drawn to test.
-SETS = (
-    *("splice", "spambase", "usps", "satimage", "pendigits", "letter", "ijcnn1", "a9a"),
-    *("covtype-100k", "mnist"),
-)
-N_SEEDS, LIMIT_S = 5, 900
-SHARE, KIB = 0.2, 1024
-
-
-def lightgbm(seed: int) -> Any:
-    # Not everywhere is it installed, and a report needs it not.
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
+MOST_ROWS, N_SPLITS, QUICK_ROWS = 50_000, 5, 10_000
+# Of several times MOST_ROWS so many are drawn, and the name says so.
+CUT = {"covtype": "covtype-50k"}
+# Rules over categories, which trees write down as they are.
+OF_RULES = ("car", "nursery", "tic-tac-toe")
+SHARE, POINTS = 0.3, 0.3
+# Seconds below which nobody minds how much faster another is.
+LEAST_S = 0.1
+SPLIT, OFFICIAL = "split", "official"
 
 
-def xgboost(seed: int) -> Any:
-    from xgboost import XGBClassifier
-
-    return XGBClassifier(n_jobs=1, random_state=seed)
-
-
-ESTIMATORS: dict[str, Callable[[int], Any]] = {
-    "VoronoiSVC": lambda seed: VoronoiSVC(random_state=seed),
-    "LightGBM": lightgbm,
-    "XGBoost": xgboost,
-    "HistGradientBoosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
-    "SVC": lambda seed: SVC(),
-}
-PACKAGES = {"LightGBM": "lightgbm", "XGBoost": "xgboost"}
-# The others make the same model of any seed.
-MOVED = ("VoronoiSVC", "HistGradientBoosting")
-# Minutes a fit.
-ONCE = ("mnist",)
+def keys(run: Run) -> Iterator[Record]:
+    """Yield a split of every set, then the other splits, then the official ones."""
+    n_rows = class_sets()
+    quick = bool(run.settings["quick"])
+    names = [name for name, n in n_rows.items() if n < QUICK_ROWS or not quick]
+    for seed in range(1 if quick else N_SPLITS):
+        yield from keys_of(SPLIT, names, seed)
+    if not quick:
+        yield from keys_of(OFFICIAL, [n for n in names if n not in CUT and has_test(n)], 0)
 
 
-def rows(name: str) -> Data:
-    """Return the rows of a set, its labels as codes."""
-    if name.endswith("-100k") or has_test(name):
-        data = rows_of(name, "test", 0)
-    else:
-        whole = load_real(name)
-        X, X_test, y, y_test = train_test_split(
-            whole.X, whole.y, test_size=SHARE, random_state=0, stratify=whole.y
-        )
-        low = X.min(axis=0).astype(float)
-        data = Data(*_placed(X, X_test, low, y, y_test))
+def keys_of(part: str, names: Iterable[str], seed: int) -> Iterator[Record]:
+    for name in names:
+        for contender in CONTENDERS:
+            yield {"part": part, "set": CUT.get(name, name), "estimator": contender, "seed": seed}
+
+
+@lru_cache(maxsize=1)
+def rows(part: str, name: str, seed: int) -> Data:
+    """Return the rows of a split with scaled features, labels as codes."""
+    file = {cut: whole for whole, cut in CUT.items()}.get(name, name)
+    data = drawn(file, seed, MOST_ROWS) if part == SPLIT else official(file, MOST_ROWS)
     codes = LabelEncoder().fit(data.y)
-    return data._replace(y=codes.transform(data.y), y_test=codes.transform(data.y_test))
+    data = data._replace(y=codes.transform(data.y), y_test=codes.transform(data.y_test))
+    return in_training_range(data)
 
 
-def _placed(X: Any, X_test: Any, low: Any, y: Any, y_test: Any) -> tuple[Any, ...]:
-    train, test = shifted(X, X_test, low, X.max(axis=0) - low)
-    return train, y, test, y_test
+def measure(run: Run, part: str, set: str, estimator: str, seed: int) -> Record:
+    data = rows(part, set, seed)
+    shape = {"train_rows": len(data.X), "features": data.X.shape[1], "test_rows": len(data.X_test)}
+    first = run.journal.find(part=part, set=set, estimator=estimator, seed=0)
+    if seed and first and st.is_ended(first):
+        # It is last there whatever it makes of the other splits.
+        return {**shape, "failure": first["failure"]}
+    return {**shape, **cost_of(data, estimator, seed)}
 
 
-def keys() -> Iterator[Record]:
-    for seed in range(N_SEEDS):
-        for name in SETS:
-            for estimator in ESTIMATORS:
-                if seed == 0 or (estimator in MOVED and name not in ONCE):
-                    yield {"set": name, "estimator": estimator, "seed": seed}
+# The report
 
 
-def peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB
+def present(journal: Journal, part: str = SPLIT) -> list[str]:
+    """Return the contenders with defaults that a journal knows."""
+    return [c for c in (DEFAULT, *OTHERS) if journal.where(part=part, estimator=c)]
 
 
-def fitted(data: Data, estimator: str, seed: int) -> Record:
-    """Fit and predict in this process; what a first fit loads and compiles comes before."""
-    few = np.random.default_rng(0).permutation(len(data.X))[:400]
-    ESTIMATORS[estimator](seed).fit(data.X[few], LabelEncoder().fit_transform(data.y[few]))
-    model = ESTIMATORS[estimator](seed)
-    before = peak_mib()
-    begin_limit(LIMIT_S)
-    _, fit_s = cpu_of(lambda: model.fit(data.X, data.y))
-    predicted, predict_s = cpu_of(lambda: np.asarray(model.predict(data.X_test)))
-    package = PACKAGES.get(estimator)
+def board_of(journal: Journal, contender: str) -> dict[str, st.Splits]:
+    """Return the sets on which a contender and the default ones of other libraries are done."""
+    others = [c for c in present(journal) if c not in OURS]
+    return st.board(journal, SPLIT, [contender, *others])
+
+
+def ranked(journal: Journal) -> list[Record]:
+    """Return a row for each contender: mean rank and medians over sets."""
+    known = present(journal)
+    boards = st.board(journal, SPLIT, known) if known else {}
+    # With other parameters one stands in the place of the default, not beside it.
+    ours = {c: board_of(journal, c) for c in OURS if c != DEFAULT}
+    return [
+        *(standing_of(boards, contender) for contender in known if boards),
+        *(standing_of(own, contender) for contender, own in ours.items() if own),
+    ]
+
+
+def standing_of(boards: Mapping[str, st.Splits], contender: str) -> Record:
+    own = [splits[contender] for splits in boards.values()]
+    means = {f: [st.mean(s, f, LIMIT_S) for s in own] for f in ("fit_cpu_s", "predict_cpu_s")}
     return {
-        "error": 100 * float(np.mean(predicted != data.y_test)),
-        "fit_cpu_s": fit_s,
-        "predict_cpu_s": predict_s,
-        "more_mib": peak_mib() - before,
-        **({"versions": {package: import_module(package).__version__}} if package else {}),
+        "estimator": contender,
+        "sets": len(own),
+        "rank": st.mean_ranks(boards)[contender],
+        "first": sum(least(splits) == contender for splits in boards.values()),
+        **{field: float(np.median(values)) for field, values in means.items()},
     }
 
 
-def measure(run: Run, set: str, estimator: str, seed: int) -> Record:
-    data = rows(set)
-    shape = {"train_rows": len(data.X), "features": data.X.shape[1], "test_rows": len(data.X_test)}
-    return {**shape, **run_forked(fitted, data, estimator, seed, limit_s=LIMIT_S)}
+def least(splits: st.Splits) -> str:
+    """Return who has the least mean error; the first of equal ones."""
+    return min(splits, key=lambda c: st.mean(splits[c], "error"))
 
 
-def summed_up(journal: Journal, name: str, estimator: str) -> Record:
-    """Return one row of the table: all seeds of an estimator on a set."""
-    found = journal.ordered("seed", set=name, estimator=estimator)
-    fields = ("error", "fit_cpu_s", "predict_cpu_s", "more_mib")
-    own = [r for r in found if "error" in r]
-    return {f"all_{f}": [r[f] for r in own] for f in fields if own}
+def ranks_text(journal: Journal) -> str:
+    columns = """
+    estimator = estimator | sets = sets | mean rank = rank:.2f | least error on = first
+    median fit, CPU s = fit_cpu_s:.2f | median predict, CPU s = predict_cpu_s:.3f
+    """
+    text = (
+        "\n## Mean ranks\n\nOf the mean errors on each set, equal ones share theirs; over the sets "
+        "and splits that all of these have done.\n\n"
+    )
+    return text + table(columns.strip(), ranked(journal))
 
 
-def shown(values: list[float], digits: int) -> str:
-    return mean_of(values, digits, ddof=1)
-
-
-def wide(journal: Journal, field: str, digits: int) -> str:
-    """Return a table of one number, a column an estimator."""
+def wide(journal: Journal, part: str, field: str, digits: int) -> str:
+    """Return a table of mean values, a row a set, a column a contender."""
+    known = [c for c in CONTENDERS if journal.where(part=part, estimator=c)]
     lines = []
-    for name in SETS:
-        line: Record = {"set": name}
-        for estimator in ESTIMATORS:
-            line[estimator] = "not measured"
-            if journal.ordered("seed", set=name, estimator=estimator):
-                own = summed_up(journal, name, estimator)
-                key = f"all_{field}"
-                line[estimator] = shown(own[key], digits) if key in own else f"> {LIMIT_S} s"
-        lines.append(line)
-    return table(" | ".join(["set = set", *(f"{e} = {e}" for e in ESTIMATORS)]), lines)
+    for name in st.sets(journal, part):
+        own = {c: list(st.done(journal, part, name, c).values()) for c in known}
+        n_rows = journal.where(part=part, set=name)[0]["train_rows"]
+        shown = {c: told(records, field, digits) for c, records in own.items()}
+        splits = max(map(len, own.values()))
+        lines.append({"set": name, "rows": f"{n_rows:,}", "splits": splits, **shown})
+    columns = ["set = set", "train rows = rows", "splits = splits"]
+    return table(" | ".join([*columns, *(f"{c} = r[{c!r}]" for c in known)]), lines)
+
+
+def told(records: list[Record], field: str, digits: int) -> str:
+    if not records:
+        return "not measured"
+    ended = any(st.is_ended(r) for r in records)
+    return f"> {LIMIT_S} s" if ended else f"{st.mean(records, field):,.{digits}f}"
+
+
+def besides(journal: Journal, ours: str) -> list[Record]:
+    """Return a row for each set: a contender beside the best of the others, and what it chose."""
+    boards = board_of(journal, ours)
+    return [{"set": name, **row(own, ours)} for name, own in boards.items() if len(own) > 1]
+
+
+def row(own: st.Splits, ours: str) -> Record:
+    found = st.beside(own, ours)
+    return {
+        **found._asdict(),
+        "error": st.mean(own[ours], "error"),
+        "worse": found.is_worse(SHARE, POINTS),
+        "times": times_of(own, ours),
+        "chosen": counted([words(r.get("choice", {})) for r in own[ours]]),
+    }
+
+
+def times_of(own: st.Splits, ours: str) -> float | None:
+    """Return the CPU seconds of a fit over XGBoost's, which count as LEAST_S at the least."""
+    if "XGBoost" not in own:
+        return None
+    theirs = st.mean(own["XGBoost"], "fit_cpu_s", LIMIT_S)
+    return st.mean(own[ours], "fit_cpu_s", LIMIT_S) / max(theirs, LEAST_S)
+
+
+def words(choice: Record) -> str:
+    """Return what was chosen among names: every text of a summary and of its entry ``chosen``."""
+    summary = choice.get("summary", {})
+    found = {**summary, **summary.get("chosen", {})}
+    return ", ".join(value for value in found.values() if isinstance(value, str))
+
+
+def beside_text(journal: Journal, ours: str) -> str:
+    rows = besides(journal, ours)
+    if not rows:
+        return ""
+    columns = """
+    set = set | error % = error:.2f | best of the others = best | difference = difference:+.2f
+    two standard errors = two_errors:.2f | ratio = ratio:.2f
+    fit over XGBoost's = times and '%.1f' % times or '' | chosen = chosen
+    """
+    text = (
+        f"\n## {ours} beside the best of the others\n\nPoints of error, paired over splits; the "
+        "best is the least mean error of the same splits. CPU seconds of a fit over XGBoost's, "
+        f"which count as {LEAST_S} s at the least.\n\n"
+    )
+    return text + table(columns.strip(), rows) + f"\n{worse_text(rows)}{times_text(rows)}"
+
+
+def worse(rows: Iterable[Record]) -> list[str]:
+    """Return the sets on which a contender is worse than the best of the others, but for rules."""
+    return [r["set"] for r in rows if r["worse"] and r["set"] not in OF_RULES]
+
+
+def worse_text(rows: list[Record]) -> str:
+    return (
+        f"Worse by more than the largest of {SHARE:.0%}, two paired standard errors and {POINTS} "
+        f"points, but for {', '.join(OF_RULES)}: {', '.join(worse(rows)) or 'no set'}.\n"
+    )
+
+
+def times_text(rows: list[Record]) -> str:
+    times = {r["set"]: r["times"] for r in rows if r["times"] is not None}
+    if not times:
+        return ""
+    most = max(times, key=lambda name: times[name])
+    return (
+        f"\nCPU seconds of a fit over XGBoost's: {np.median(list(times.values())):.1f} in the "
+        f"median, {times[most]:.1f} at the most ({most}).\n"
+    )
+
+
+def about(journal: Journal) -> str:
+    return (
+        "# Classifiers as they are, on every table\n\n"
+        f"`benchmarks/untuned.py`; {journal.machine}, {versions(journal.records)}. Every estimator "
+        "with its defaults but for what its name says, features in [0, 1] by the training rows, "
+        "one process of one thread, after a fit and a prediction of 400 rows, which load and "
+        f"compile; beside other work. Means over up to {N_SPLITS} stratified splits of all rows of "
+        "a set, official test rows among them, four fifths to train; at most "
+        f"{MOST_ROWS:,} rows to train and {MOST_ROWS // 4:,} to test are drawn. What takes "
+        f"more than {LIMIT_S} CPU seconds is ended, not tried on other splits, and ranks last.\n"
+    )
 
 
 def report(journal: Journal) -> str:
-    text = (
-        "# Classifiers as they are\n\n"
-        f"`benchmarks/untuned.py`; {journal.machine}, {versions(journal.records)}. "
-        "Every estimator with its defaults, features in [0, 1], one process of one thread, after a "
-        "fit of 400 rows that loads and compiles; beside other work. Mean and deviation of up to "
-        f"{1 + max(r['seed'] for r in journal.records)} seeds of those that a seed moves. Official "
-        "test rows; of covtype-100k, class 2 against the rest, 116,583 drawn ones; of splice and "
-        "spambase a fifth of the rows. Memory is what the process grew by. What takes more than "
-        f"{LIMIT_S} CPU seconds is ended.\n"
-    )
-    for title, field, digits in (
-        ("Error, %", "error", 2),
-        ("Fit, CPU seconds", "fit_cpu_s", 1),
-        ("Prediction of all test rows, CPU seconds", "predict_cpu_s", 2),
-        ("Memory of fit and prediction, MiB", "more_mib", 0),
+    text = about(journal) + ranks_text(journal)
+    text += "".join(beside_text(journal, ours) for ours in OURS)
+    for title, part, field, digits in (
+        ("Error, %", SPLIT, "error", 2),
+        ("Fit, CPU seconds", SPLIT, "fit_cpu_s", 2),
+        ("Prediction of all test rows, CPU seconds", SPLIT, "predict_cpu_s", 3),
+        ("Official test rows: error, %", OFFICIAL, "error", 2),
     ):
-        text += f"\n## {title}\n\n{wide(journal, field, digits)}"
+        if journal.where(part=part):
+            text += f"\n## {title}\n\n{wide(journal, part, field, digits)}"
     return text
 
 
 def draw(journal: Journal) -> Figure:
-    """Draw error against CPU seconds of fit and prediction, a plot a set."""
-    figure, grid = plt.subplots(2, 5, figsize=(15, 6))
-    for axes, name in zip(grid.flat, SETS, strict=True):
-        for number, (estimator, marker) in enumerate(zip(ESTIMATORS, "osD^v", strict=True)):
-            found = journal.ordered("seed", set=name, estimator=estimator)
-            own = [r for r in found if "error" in r]
-            if own:
-                seconds = [r["fit_cpu_s"] + r["predict_cpu_s"] for r in own]
-                axes.plot(
-                    float(np.mean(seconds)),
-                    float(np.mean([r["error"] for r in own])),
-                    marker,
-                    color=f"C{number}",
-                    label=estimator,
-                    clip_on=False,
-                )
-        axes.set(title=name, xscale="log")
-        # The largest error is drawn whole.
-        axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
-        plain_log(axes.xaxis, (1, 3))
-    for axes in grid[:, 0]:
-        axes.set_ylabel("error %")
-    for axes in grid[1]:
-        axes.set_xlabel("fit and predict, CPU s")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels))
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    """Draw mean rank against the median CPU seconds of a fit, a point a contender."""
+    figure, axes = plt.subplots(figsize=(7, 4.5))
+    points = {r["estimator"]: (r["fit_cpu_s"], r["rank"]) for r in ranked(journal)}
+    for contender, point in points.items():
+        marker, color = ("o", "C0") if contender in OURS else ("s", "C1")
+        axes.plot(*point, marker, color=color)
+        axes.annotate(contender, point, (5, 4), textcoords="offset points", fontsize=8)
+    budgets = sorted(point for contender, point in points.items() if contender in OURS)
+    axes.plot([s for s, _ in budgets], [rank for _, rank in budgets], color="C0", zorder=0)
+    axes.set(xscale="log", xlabel="fit, CPU s, median over sets", ylabel="mean rank of mean errors")
+    # Names stand to the right of their points.
+    axes.margins(x=0.25, y=0.1)
+    plain_log(axes.xaxis)
+    figure.tight_layout()
     return figure
 
 
-EXPERIMENT = Experiment(list(keys()), measure, report, draw)
+EXPERIMENT = Experiment(keys, measure, report, draw, settings={"quick": False})

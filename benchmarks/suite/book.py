@@ -205,7 +205,7 @@ PAPERS = (
     ),
 )
 TODAY = (
-    ("untuned", "Classifiers as they are"),
+    ("ten_sets", "Classifiers as they are"),
     ("accuracy", "Losses, scales and kernels of VoronoiSVC, beside gradient boosting"),
     ("methods", "All methods on the same sets"),
     ("neighborhoods", "C and gamma, selected and as they were"),
@@ -227,7 +227,7 @@ def _lines() -> Iterator[str]:
         "`benchmarks/results`; `python -m benchmarks` measures what is missing, `python -m "
         "benchmarks.suite.book` writes this page."
     )
-    yield from _untuned()
+    yield from _ten_sets()
     for paper in PAPERS:
         yield from ["", f"## {paper.title}", "", paper.cited]
         for item in paper.items:
@@ -237,10 +237,10 @@ def _lines() -> Iterator[str]:
     yield from (f"- [{title}](../benchmarks/results/{name}.md)" for name, title in TODAY)
 
 
-def _untuned() -> Iterator[str]:
-    text = _read("untuned")
+def _ten_sets() -> Iterator[str]:
+    text = _read("ten_sets")
     yield from ["", "## Classifiers as they are", "", *_about(text), ""]
-    yield from ["![Error against CPU seconds](../benchmarks/results/untuned.png)", ""]
+    yield from ["![Error against CPU seconds](../benchmarks/results/ten_sets.png)", ""]
     for heading, lines in _sections(text):
         yield from ["", f"**{heading}**", "", *lines]
 

@@ -1,5 +1,6 @@
 """Rows to measure on: real sets with scaled features, and sets on disk."""
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,8 @@ import zarr
 from sklearn.model_selection import train_test_split
 
 from benchmarks.peers import Data
-from daskls.datasets import covtype_split, load_real, write
+from daskls.datasets import RealData, covtype_split, load_real, write
+from daskls.errors import DataError
 from daskls.store.dataset import DatasetWriter
 
 
@@ -28,7 +30,11 @@ def scaled(name: str) -> Data:
 
 def by_training(name: str) -> Data:
     """Return a set with each feature scaled by its least and largest value in training rows."""
-    data = loaded(name)
+    return in_training_range(loaded(name))
+
+
+def in_training_range(data: Data) -> Data:
+    """Return rows less the least training value of each feature, by the width of its range."""
     low = data.X.min(axis=0).astype(float)
     X, X_test = shifted(data.X, data.X_test, low, data.X.max(axis=0) - low)
     return data._replace(X=X, X_test=X_test)
@@ -45,6 +51,64 @@ def split(name: str, seed: int) -> Data:
         data.X, data.y, test_size=1 / 3, random_state=seed, stratify=data.y
     )
     return Data(X, y, X_test, y_test)
+
+
+def class_sets() -> dict[str, int]:
+    """Return the sets of the folder whose labels are classes, and their rows, the smallest first.
+
+    Raises
+    ------
+    DataError : when DASKLS_DATA names no folder of sets
+    """
+    given = os.environ.get("DASKLS_DATA", "")
+    paths = sorted(Path(given).expanduser().glob("*.npz")) if given else []
+    if not paths:
+        raise DataError(f"Set DASKLS_DATA to a folder of <name>.npz files; got {given!r}.")
+    labels = {path.stem: labels_of(path) for path in paths}
+    # Where the labels are no integers they are numbers to come near to.
+    n_rows = {name: len(y) for name, y in labels.items() if y.dtype.kind != "f"}
+    return dict(sorted(n_rows.items(), key=lambda pair: pair[1]))
+
+
+def labels_of(path: Path) -> np.ndarray:
+    """Return the labels of all rows of a file; its features are not read."""
+    with np.load(path) as arrays:
+        return np.concatenate([arrays[n] for n in ("y", "y_train", "y_test") if n in arrays])
+
+
+def whole(name: str) -> RealData:
+    """Return all rows of a set, official test rows among them."""
+    data = load_real(name)
+    if data.X_test is None or data.y_test is None:
+        return data
+    return RealData(name, np.concatenate([data.X, data.X_test]), np.append(data.y, data.y_test))
+
+
+def drawn(name: str, seed: int, most: int) -> Data:
+    """Return a fifth of all rows to test on, the others to train on; both stratified.
+
+    Of sets with more than ``most`` training rows so many are drawn, and a quarter of that to test.
+    """
+    data = whole(name)
+    n_test = min(-(-len(data.X) // 5), most // 4)
+    X, X_test, y, y_test = train_test_split(
+        data.X,
+        data.y,
+        train_size=min(len(data.X) - n_test, most),
+        test_size=n_test,
+        random_state=seed,
+        stratify=data.y,
+    )
+    return Data(X, y, X_test, y_test)
+
+
+def official(name: str, most: int) -> Data:
+    """Return the rows of an official split, of those to train on ``most``, stratified."""
+    data = loaded(name)
+    if len(data.X) <= most:
+        return data
+    X, _, y, _ = train_test_split(data.X, data.y, train_size=most, random_state=0, stratify=data.y)
+    return data._replace(X=X, y=y)
 
 
 def to_unit(X: np.ndarray, X_test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

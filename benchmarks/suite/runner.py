@@ -8,6 +8,7 @@ environment variable DASKLS_DATA names.
     python -m benchmarks --list
     python -m benchmarks covtype --only set=ijcnn1 method=daskls method=liquidSVM --again
     python -m benchmarks ten_million --with rows=[20000] --results /tmp/few    # a quick look
+    python -m benchmarks untuned --quick --only estimator=XGBoost
     python -m benchmarks --report                                           # of all experiments
 """
 
@@ -53,6 +54,8 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--only", **pairs, metavar="FIELD=VALUE", help=text)
     text = "settings of the experiment, in JSON"
     parser.add_argument("--with", **pairs, metavar="SETTING=VALUE", dest="given", help=text)
+    quick = {"action": "append_const", "const": ("quick", "true"), "dest": "given"}
+    parser.add_argument("--quick", **quick, help="the same as --with quick=true: a first look")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     return parser
 

@@ -111,6 +111,7 @@ def test_a_wrong_choice_is_told_what_there_is(only, message):
     [
         (["falc", "--report"], "no experiment 'falc'; did you mean falk"),
         (["workers", "--with", "run=1"], "no setting 'run'; did you mean runs"),
+        (["workers", "--quick"], "no setting 'quick'; did you mean"),
         (["workers", "--only", "runs"], "'runs' is not of the form NAME=VALUE"),
     ],
 )
@@ -126,6 +127,11 @@ def test_settings_are_read_as_json():
     given = [("rows", "[20000]"), ("code", "before")]
     experiment = Experiment([], Toy().measure, str, settings={"rows": [1], "code": "", "runs": 3})
     assert runner.set_up(experiment, given) == {"rows": [20000], "code": "before", "runs": 3}
+
+
+def test_quick_is_a_setting():
+    given = runner.options().parse_args(["untuned", "--with", "a=1", "--quick"]).given
+    assert given == [("a", "1"), ("quick", "true")]
 
 
 def test_the_list_names_every_experiment(capsys):

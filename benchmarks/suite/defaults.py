@@ -1,0 +1,91 @@
+"""Classifiers with their defaults: how each is made, and what a fit in its own process costs."""
+
+import resource
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.preprocessing import LabelEncoder
+from sklearn.svm import SVC
+
+from benchmarks.peers import Data
+from benchmarks.suite.apart import begin_limit, run_forked
+from benchmarks.suite.contenders import boosting, cells
+from benchmarks.suite.journal import Record
+from benchmarks.suite.measure import cpu_of
+from daskls import VoronoiSVC
+
+__all__ = ["CONTENDERS", "DEFAULT", "LIMIT_S", "OTHERS", "OURS", "cost_of"]
+
+LIMIT_S = 900
+KIB = 1024
+
+
+def lightgbm(seed: int) -> Any:
+    # Not everywhere is it installed, and a report needs it not.
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
+
+
+def xgboost(seed: int) -> Any:
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(n_jobs=1, random_state=seed)
+
+
+DEFAULT = "VoronoiSVC"
+# With other parameters, a line each, such as "VoronoiSVC x 2": cells(...).
+OURS: dict[str, Callable[[int], Any]] = {DEFAULT: cells()}
+OTHERS: dict[str, Callable[[int], Any]] = {
+    "LightGBM": lightgbm,
+    "LightGBM 1000 x 255": boosting,
+    "XGBoost": xgboost,
+    "HistGradientBoosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
+    "random forest": lambda seed: RandomForestClassifier(random_state=seed),
+    "SVC": lambda seed: SVC(),
+}
+CONTENDERS = {**OURS, **OTHERS}
+PACKAGES = {"LightGBM": "lightgbm", "LightGBM 1000 x 255": "lightgbm", "XGBoost": "xgboost"}
+
+
+def cost_of(data: Data, contender: str, seed: int) -> Record:
+    """Return error and cost of one fit of its own process, which is ended at LIMIT_S CPU s."""
+    return run_forked(fitted, data, contender, seed, limit_s=LIMIT_S)
+
+
+def fitted(data: Data, contender: str, seed: int) -> Record:
+    """Fit and predict in this process; what first ones load and compile comes before."""
+    few = np.random.default_rng(0).permutation(len(data.X))[:400]
+    first = CONTENDERS[contender](seed)
+    first.fit(data.X[few], LabelEncoder().fit_transform(data.y[few])).predict(data.X[few])
+    model = CONTENDERS[contender](seed)
+    before = peak_mib()
+    begin_limit(LIMIT_S)
+    _, fit_s = cpu_of(lambda: model.fit(data.X, data.y))
+    predicted, predict_s = cpu_of(lambda: np.asarray(model.predict(data.X_test)))
+    package = PACKAGES.get(contender)
+    return {
+        "error": 100 * float(np.mean(predicted != data.y_test)),
+        "fit_cpu_s": fit_s,
+        "predict_cpu_s": predict_s,
+        "more_mib": peak_mib() - before,
+        **({"versions": {package: import_module(package).__version__}} if package else {}),
+        **choice(model),
+    }
+
+
+def choice(model: Any) -> Record:
+    """Return what a model of cells decided before it trained them, all that its store tells."""
+    if not isinstance(model, VoronoiSVC):
+        return {}
+    resolved = model._reader.resolved
+    told = {"spec": asdict(resolved.spec), "summary": dict(resolved.summary)}
+    return {"cells": model.n_cells_, "choice": told}
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB
