@@ -27,17 +27,9 @@ from daskls.run.progress import StageClock
 from daskls.scaling.coding import Base, find_bases, max_coded_features
 from daskls.scaling.decide import N_LEFT, Decision, decide_densely, settle
 from daskls.scaling.grid import TrialGrid
+from daskls.scaling.heats import CELL_ROWS, DENSE_FROM, N_CELLS, plan_race, race_rows
 from daskls.scaling.plan import check_race, check_regions
-from daskls.scaling.race import (
-    CELL_ROWS,
-    DENSE_FROM,
-    N_CELLS,
-    Candidate,
-    plan_race,
-    race,
-    race_rows,
-    shape_of,
-)
+from daskls.scaling.race import Candidate, race, shape_of
 from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
 from daskls.scaling.spread import widest_and_narrowest
 from daskls.scaling.steps import STEPS, Steps

@@ -79,7 +79,12 @@ CONTENTS: tuple[StoredItem, ...] = (
         "run/identity.py; `complete` by the last task, `stage_s` after it",
     ),
     *_of("partition", "run/begin.py", NEVER, *TREES, *POINTS),
-    *_of("scale", "scaling/fit.py", NEVER, ("center", "float64", "d"), ("factors", "float64", "d")),
+    *_of(
+        *("scale", "scaling/fit.py", NEVER),
+        *(("center", "float64", "coded d"), ("factors", "float64", "coded d")),
+        *(("ptr", "int64", "d + 1"), ("points", "float64", "points")),
+        ("ranks", "float64", "points"),
+    ),
     *_of(
         *("calibration", "methods/calibrate.py", NEVER),
         ("a", "float64", "k"),
@@ -121,12 +126,16 @@ CONTENTS: tuple[StoredItem, ...] = (
     ),
     *_of(
         *("regions/blocks*/*", "scaling/regions.py", FINISH),
-        *(("X", "float32", "n, d"), *ROWS_HELD[1:], ("leaf", "int64", "n")),
+        *(("X", "any", "n, d"), *ROWS_HELD[1:], ("leaf", "int64", "n")),
     ),
     *_of(
         "regions/steps*/*", "scaling/rounds.py", FINISH, ("sums", "float64", "2 or trials, d or 3")
     ),
     *_of("regions/steps*/*", "scaling/held_out.py", FINISH, ("rows", "float64", "4, n")),
+    *_of(
+        *("regions/steps-thin/*", "scaling/race.py", FINISH),
+        *(("looks", "float64", "candidates, 3 + 3 n"), ("factors", "float64", "scales, coded d")),
+    ),
     *_of("leaves", "run/gather.py", "with rows/", *COUNTS_HELD, ("bundles", "int64", "bundles, 2")),
     *_of("centers", "methods/neighborhoods", NEVER, ("places", "int64", "cells")),
     *_of("centers", "methods/neighborhoods", NEVER, ("owner", "int32", "n")),

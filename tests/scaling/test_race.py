@@ -10,8 +10,9 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from daskls import RandomChunkSVC, VoronoiSVC
 from daskls.records import SolverSpec
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
+from daskls.scaling.heats import plan_race, race_rows
 from daskls.scaling.look import Look, climb
-from daskls.scaling.race import Candidate, _survivors, plan_race, race_rows
+from daskls.scaling.race import Candidate, _survivors
 from daskls.scaling.thin import draw_cells_of, draw_thin, held_out
 from daskls.solvers.squares.cell import median_distance
 
