@@ -36,6 +36,6 @@ def kernels_with(trait: str) -> tuple[str, ...]:
     """Return the names of the kernels that have a trait, in the registry's order.
 
     >>> kernels_with("is_raced")
-    ('rbf', 'exponential')
+    ('rbf', 'exponential', 'laplacian')
     """
     return tuple(name for name in KERNELS if getattr(find_kernel(name), trait))

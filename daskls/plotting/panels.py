@@ -29,7 +29,7 @@ BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
 MOST_CLASSES = 12
 # Of features, as the decision about them names them.
 SCALES = {"given": "as they are", "spread": "by spread"}
-CODINGS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
+CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
 def _one_for_all(candidates: list[dict[str, Any]]) -> Panel:
     """Draw the errors of the choice for all cells, which comes first, and of what was left."""
     chosen = candidates[0]
-    names = [f"{CODINGS[own['coding']]}{_scale(own)}\n{own['kernel']}" for own in candidates]
+    names = [f"{CODING_WORDS[own['coding']]}{_scale(own)}\n{own['kernel']}" for own in candidates]
     errors = [100 * own["error"] for own in candidates]
     cost = 1 / (2 * chosen["ridge"])
     note = (

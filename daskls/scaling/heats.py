@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.records import Float64
+from daskls.records import SMALLEST, Float64
 from daskls.scaling.thin import Drawn, ThinRows
 
 __all__ = [
@@ -33,7 +33,6 @@ DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
 # Trials of one candidate in the last heat.
 LAST_LOOKS, UNBOUNDED = 6, 1 << 30
 COLUMNS = ("X", "codes", "weights")
-TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Heat:
         """Return the weights of the rows that are answered, part by part."""
         own = [rows.weights[slice(*(p.asked if p.n_asked else p.train))] for p in self.parts]
         thin, cells = own[0], np.concatenate([np.empty(0), *own[1:]])
-        return np.concatenate([thin / thin.sum(), cells / max(cells.sum(), TINY)])
+        return np.concatenate([thin / thin.sum(), cells / max(cells.sum(), SMALLEST)])
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def draw_thin(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
     --------
     >>> drawn = draw_thin(10, 4, 3, 0)
     >>> drawn.pool, drawn.reserved
-    (array([4, 6, 2, 7]), array([3]))
+    (array([4, 7, 1, 6]), array([9, 8]))
     """
     order = RACE.generator(seed, purpose=0).permutation(n_sample)
     if not n_reserved:

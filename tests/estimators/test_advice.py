@@ -250,7 +250,7 @@ def test_cells_that_do_not_shrink_are_told(loss):
     assert "Let a scale be learned" in message
     assert "RandomChunkSVC" in message
     # What has been done is not advised.
-    params["feature_scale"] = "learned"
+    params["feature_scale"] = "spread"
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
     assert "would see. Raise cell_size" in message
     params["feature_scale"] = None

@@ -21,6 +21,8 @@ UNSEEN = {
     ("", ".probe-*"),
     ("input-*", "*"),
     ("held-out-*", "*"),
+    # Where labels are noise no scale is learned.
+    ("regions/steps-thin/*", "factors"),
 }
 
 
@@ -45,8 +47,10 @@ def held_in(store):
 
 def is_kind(held, values):
     """Whether an array is what the table says of it."""
+    if values is None:
+        return True
     dtypes = ("float32", "float64") if held.dtype == "X" else (held.dtype,)
-    return values is None or (values.dtype.name in dtypes and values.ndim == held.n_axes)
+    return held.dtype == "any" or (values.dtype.name in dtypes and values.ndim == held.n_axes)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,12 @@ def stores(tmp_path_factory):
             model = kind(120, loss="squared_error", feature_scale=scale, store=folder / scale)
             model.set_params(probability="isotonic" if scale == "learned" else "sigmoid")
             model.set_params(random_state=0).fit(*draw_rows("three"))
-    return [Folder(str(folder / case)) for case in (*CASES, "learned", "spread")]
+        # As of more rows than a sample holds.
+        patch.setattr("daskls.plan.bundles.MIN_SAMPLE", 200)
+        patch.setattr("daskls.plan.bundles.SAMPLED_PER_LEAF", 50)
+        dense = daskls.VoronoiSVC(120, store=folder / "dense", random_state=0)
+        dense.fit(*draw_rows("three"))
+    return [Folder(str(folder / case)) for case in (*CASES, "learned", "spread", "dense")]
 
 
 def test_the_table_is_what_stores_hold(stores):
