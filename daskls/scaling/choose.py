@@ -25,8 +25,6 @@ __all__ = ["Chosen", "TrialGrid", "choose", "choose_coarsely", "region_errors"]
 # Two values a factor of 2 of the width, and of sqrt(10) of the ridge.
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-6, 7))
 RIDGES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-# A first look at candidates that no kernel knows.
-EVERY_OTHER = slice(2, 11, 2)
 # Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points; of larger
 # cells as many as have the rows of eight of 2000, as a solve takes time by the cube of its rows.
 N_ERROR_CELLS, N_COARSE_CELLS, ERROR_ROWS = 8, 3, 16_000
@@ -71,7 +69,8 @@ class TrialGrid:
 
     def coarse(self, kernel: str) -> list[Trial]:
         """Return the trials of a first look."""
-        widths, ridges = (values[EVERY_OTHER] or values for values in (self.widths, self.ridges))
+        widths = self.widths[2:11:2] or self.widths
+        ridges = self.ridges[2:7:2] or self.ridges
         if self.is_open:
             first = len(RIDGES) - len(self.ridges)
             coarse = find_kernel(kernel).coarse_ridges
