@@ -117,6 +117,8 @@ METHODS = (
 # bring them. Digests are then of the fitted scale and of the report, too.
 LEARNED = {"feature_scale": "learned"}
 SQUARES = {"loss": "squared_error"}
+# More than the grid's own ridges, whose first look is at some of them.
+COSTS = {"C": [10.0**i for i in range(-4, 8)]}
 FORMS = ("dask", "zarr", "csv", "frame")
 WIDER = (
     (
@@ -130,6 +132,7 @@ WIDER = (
             "squares_poly": {**ONE_POLY, "feature_scale": None},
             "squares_intercept": {"fit_intercept": True, "feature_scale": None},
             "squares_weights": {**WEIGHTS, "feature_scale": None},
+            "squares_costs": {**COSTS, "kernel": "rbf", "feature_scale": None},
             "squares_one": {**ONE, "kernel": "exponential", "feature_scale": None},
             "squares_n_partitions": {"n_partitions": 2, "feature_scale": None},
             "large_cells": {"cell_size": 3000, "feature_scale": None},

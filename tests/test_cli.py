@@ -15,6 +15,7 @@ from support import run_cli as run
 from typer.testing import CliRunner
 
 import daskls
+from daskls import registry
 from daskls.cli import app, cluster
 from daskls.cli.fit import format_error
 from daskls.cli.inputs import parse_class_weight
@@ -378,6 +379,30 @@ def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
     command, env = [sys.executable, "-c", code], python_env()
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("options", "loaded"),
+    [
+        (("--method", "knn"), ["knn"]),
+        (("--method=l3",), ["landmark"]),
+        ((), ["voronoi"]),
+        (("--method", "knn", "--help"), None),
+        (("--no-such-option",), None),
+    ],
+)
+def test_a_run_loads_the_estimator_that_it_names(options, loaded, folder):
+    code = (
+        "import sys; from typer.testing import CliRunner; from daskls.cli import app; "
+        "CliRunner().invoke(app, ['fit', *sys.argv[1:]]); "
+        "from daskls.registry import METHODS; "
+        "places = sorted({own.estimator.partition(':')[0] for own in METHODS}); "
+        "print(*[own[11:] for own in places if f'daskls.{own}' in sys.modules])"
+    )
+    everyone = sorted({own.estimator.partition(":")[0][11:] for own in registry.METHODS})
+    command = [sys.executable, "-c", code, folder / "void.zarr", folder / "m.zarr", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=python_env())
+    assert done.stdout.split() == (everyone if loaded is None else loaded)
 
 
 @pytest.mark.slow

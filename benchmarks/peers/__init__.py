@@ -238,7 +238,8 @@ class FitCell:
         self.classes, codes = np.unique(y, return_inverse=True)
         report = CellReport(0, 0, len(X), 0, 0.0)
         cell = CellRows(X, codes, np.ones(len(X)), report, (0,))
-        self.model = next(find_solver("hinge").fit([cell], SolverSpec(search="full")))
+        spec = SolverSpec(search="full")
+        self.model = next(find_solver(spec).fit([cell], spec))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         from daskls.solvers.evaluate import cell_scores

@@ -33,7 +33,7 @@ from daskls.kernels.steps import (
 
 __all__ = ["ascend_with_offset", "solve_with_offset"]
 
-# A beta this near to its bound, as a share of it, is at it but for rounding.
+# A beta this near to its bound, as a share of the sizes at hand, is at it but for rounding.
 AT_BOUND = np.float32(1e-6)
 
 
@@ -61,13 +61,15 @@ def _score_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
 
 
 @inline_jit
-def _sweep(down, up, j):
+def _sweep(down, up, j, largest):
     """Take room that rounding alone has left for none.
 
     No step of float32 would use it up: a pair of such rows, whose slopes may be the largest, would
-    be tried again and again.
+    be tried again and again. ``largest`` is the largest size of a beta: where bounds are far
+    beyond all of them, as of separable rows at a large C, a share of a bound is no rounding.
     """
-    crumb = AT_BOUND * (up[j] - down[j])
+    width = up[j] - down[j]
+    crumb = AT_BOUND * (width if width < largest else largest)
     up[j] = up[j] if up[j] > crumb else ZERO
     down[j] = down[j] if down[j] < -crumb else ZERO
 
@@ -176,8 +178,11 @@ def ascend_with_offset(
     keys = gain.view(np.int32)
     gain[start:stop] = ZERO
     down, up, inverse, half = room_of(beta, bound, diag)
+    largest = ZERO
     for t in range(m):
-        _sweep(down, up, t)
+        largest = max(largest, abs(beta[t]))
+    for t in range(m):
+        _sweep(down, up, t, largest)
     offset = _best_offset(grad, bound, start, stop)
     n_steps = 0
     refreshed = False
@@ -223,8 +228,9 @@ def ascend_with_offset(
             step = (np.float64(grad[i]) - np.float64(grad[j])) / max(curve, 1e-12)
             step_i = move(beta, bound, down, up, i, min(max(step, least), most))
             step_j = move(beta, bound, down, up, j, -np.float64(step_i))
-            _sweep(down, up, i)
-            _sweep(down, up, j)
+            largest = max(largest, abs(beta[i]), abs(beta[j]))
+            _sweep(down, up, i, largest)
+            _sweep(down, up, j, largest)
             moved = step_i != ZERO or step_j != ZERO
         if moved:
             n_steps += 1

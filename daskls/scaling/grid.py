@@ -12,8 +12,12 @@ __all__ = ["Trial", "TrialGrid"]
 # Two values a factor of 2 of the width, and of sqrt(10) of the ridge.
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-8, 11))
 RIDGES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0)
-# A first look at candidates that no kernel knows.
-EVERY_OTHER = slice(4, 13, 2)
+# A first look: at widths in the middle of the grid, at every other of values that are given.
+COARSE_WIDTHS, EVERY_OTHER_GAMMA, EVERY_OTHER_RIDGE = (
+    slice(4, 13, 2),
+    slice(2, 11, 2),
+    slice(2, 7, 2),
+)
 # Where looks begin.
 USUAL_RIDGE = 1e-2
 
@@ -113,7 +117,10 @@ class TrialGrid:
 
     def coarse(self, kernel: str) -> list[Trial]:
         """Return the trials of a first look."""
-        widths, ridges = (values[EVERY_OTHER] or values for values in (self.widths, self.ridges))
+        widths = self.widths[COARSE_WIDTHS]
+        if self.are_gammas:
+            widths = self.widths[EVERY_OTHER_GAMMA] or self.widths
+        ridges = self.ridges[EVERY_OTHER_RIDGE] or self.ridges
         if self.is_open:
             first = len(RIDGES) - len(self.ridges)
             coarse = find_kernel(kernel).coarse_ridges
