@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.records import SMALLEST, Float64
+from daskls.records import SMALLEST, Float64, Int64
 from daskls.scaling.thin import Drawn, ThinRows
 
 __all__ = [
@@ -93,7 +93,7 @@ class Heat:
         return np.concatenate([thin / thin.sum(), cells / max(cells.sum(), SMALLEST)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RacePlan:
     """What is done with the rows of a race.
 
@@ -101,12 +101,15 @@ class RacePlan:
     ----------
     heats : tuple of Heat
     last : Heat. Of held-out rows, or of each row without itself.
+    runs : int64 array, shape (q,). Of the rows that the last heat answers, where they are held out:
+        see `Drawn.runs`.
     learning : tuple of tuples of (int, int). What scales are learned on, each on several ranges of
         rows together: random rows, and those of cells.
     """
 
     heats: tuple[Heat, ...]
     last: Heat
+    runs: Int64
     learning: tuple[tuple[tuple[int, int], ...], ...]
 
     @property
@@ -139,14 +142,14 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
         sizes = (pool // 4, pool // 2) if pool >= LEAST_HEAT_ROWS else ()
         heats = _heats(pool, sizes)
         last = Heat(Part((0, pool)), most_looks=LAST_LOOKS if heats else UNBOUNDED)
-        return RacePlan(heats, last, (((0, min(pool, LEARNING_ROWS)),),))
+        return RacePlan(heats, last, drawn.runs, (((0, min(pool, LEARNING_ROWS)),),))
     most = max(cell_rows, 2)
     final = Part((0, min(pool, FINAL_ROWS, most)), (pool, pool + reserved))
     cells = _cell_parts(drawn)
     heats = _heats(pool, [min(own, most) for own in HEAT_ROWS])
     thin = ((0, min(LEARNING_ROWS, most)),)
     learning = (thin, tuple(own.train for own in cells)) if cells else (thin,)
-    return RacePlan(heats, Heat(final, cells, (1,), LAST_LOOKS), learning)
+    return RacePlan(heats, Heat(final, cells, (1,), LAST_LOOKS), drawn.runs, learning)
 
 
 def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:

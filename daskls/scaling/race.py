@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from daskls.kernels.registry import find_kernel
-from daskls.records import Coding, Float32, Float64, KernelSpec
+from daskls.records import Coding, Float32, Float64, Int64, KernelSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.heats import Heat, RacePlan
@@ -34,7 +34,8 @@ LEFT, CERTAIN = (9, 5, 3), (3.0, 2.0, 2.0)
 N_FINALISTS, N_CLIMBING = 3, 2
 # Scales that are learned, and the rounds of each.
 N_LEARNED, LEARNING_ROUNDS = 2, 6
-LEARNED, LEAST_Z_LEARNED = "learned", 1.0
+# Standard errors by which a learned scale has to be better: it has more ways to be best by chance.
+LEARNED, LEAST_Z_LEARNED, LEAST_Z_HELD = "learned", 1.0, 4.0
 # Of a squared error so small nothing is left to gain.
 NEGLIGIBLE = 1e-3
 
@@ -238,9 +239,13 @@ def _survivors(looks: Sequence[Candidate], most: int, doubt: float) -> list[Cand
     return [own for own in ordered if _z(own, ordered[0]) <= doubt][:most]
 
 
-def _z(own: Candidate, best: Candidate) -> float:
-    """Return the paired difference of squared errors over its standard error."""
+def _z(own: Candidate, best: Candidate, runs: Int64 | None = None) -> float:
+    """Return the paired difference of squared errors over its standard error.
+
+    By runs of rows that were held out together, where these are given.
+    """
     lost = own.weights * (own.squared - best.squared)
+    lost = lost if runs is None else np.bincount(runs, lost)
     deviation = lost.std()
     return float(lost.mean() / deviation * np.sqrt(len(lost))) if deviation > 0 else 0.0
 
@@ -278,10 +283,13 @@ def _decide(
     All of them as they are, then the best from there on.
     """
     first = replace(plan.last, most_looks=1)
-    seen = _survivors(_run(steps, finalists, first, grid), N_FINALISTS, np.inf)
+    seen = _survivors(_run(steps, finalists, first, grid), len(finalists), np.inf)
     climbing = _survivors(seen, N_CLIMBING, CERTAIN[-1])
+    # And the best in a scale that was not learned: the others have to be better than it can be.
+    climbing += [own for own in seen if own.name != LEARNED and own not in climbing][:1]
     climbed = _run(steps, climbing, plan.last, grid)
-    final = sorted([*climbed, *seen[len(climbing) :]], key=lambda own: own.squared_error)
-    # A scale that was learned has more ways to be best by chance.
-    plain = [own for own in final if own.name != LEARNED and _z(own, final[0]) < LEAST_Z_LEARNED]
+    others = [own for own in seen if own not in climbing]
+    final = sorted([*climbed, *others], key=lambda own: own.squared_error)
+    z = {id(own): _z(own, final[0], plan.runs) for own in final}
+    plain = [own for own in final if own.name != LEARNED and z[id(own)] < LEAST_Z_HELD]
     return [*plain[:1], *(own for own in final if own is not plain[0])] if plain else final

@@ -75,11 +75,20 @@ class Drawn:
     reserved : int64 array. Random rows of those that are held out.
     cells : tuple of (int64 array, int64 array). Of some cells that hold all rows of their part of
         space, those that train, and those that are held out; none of a sample that is thin.
+    run_rows : int. Consecutive rows that are held out together.
     """
 
     pool: Int64
     reserved: Int64
     cells: tuple[tuple[Int64, Int64], ...] = ()
+    run_rows: int = 1
+
+    @property
+    def runs(self) -> Int64:
+        """The run of each row that is held out, those of cells last: they may err together."""
+        held = np.concatenate([self.reserved, *(asked for _, asked in self.cells)])
+        _, runs = np.unique(held // self.run_rows, return_inverse=True)
+        return runs
 
     @property
     def rows(self) -> Int64:
@@ -100,14 +109,18 @@ def draw_thin(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
     if not n_reserved:
         return Drawn(order[:n_pool], order[:0])
     held = held_out(n_sample, seed)[order]
-    return Drawn(order[~held][:n_pool], order[held][:n_reserved])
+    return Drawn(order[~held][:n_pool], order[held][:n_reserved], (), _run_rows(n_sample))
 
 
 def held_out(n_rows: int, seed: int) -> Mask:
     """Return which rows are held out: a fifth, in runs, as of regions."""
-    runs = np.arange(n_rows) // min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
+    runs = np.arange(n_rows) // _run_rows(n_rows)
     found: Mask = row_keys(runs, HELD_ROWS(seed)) % np.uint64(HELD_SHARE) == 0
     return found
+
+
+def _run_rows(n_rows: int) -> int:
+    return min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
 
 
 def draw_cells_of(
