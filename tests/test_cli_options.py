@@ -1,5 +1,6 @@
 """Options of `daskls fit` and `denoise`: every parameter of every estimator is one."""
 
+import re
 from inspect import signature
 from numbers import Integral
 from typing import ClassVar
@@ -40,16 +41,129 @@ def test_every_parameter_of_an_estimator_is_an_option_with_help(command, method)
     for name in signature(load_object(COMMANDS[command].estimators[method])).parameters:
         if name not in OWN:
             assert f"--{name.replace('_', '-')}" in options[name].opts
-            assert len(options[name].help) > 5
+            # A sentence of a docstring, before what stands in brackets.
+            sentence, _, _ = options[name].help.partition("  [")
+            assert len(sentence.split()) >= 3 or sentence == 'Of "k_centers".'
+            assert sentence.endswith(".")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_tells_every_option_in_its_group(command):
     told = run(command, "--help").stdout
-    heads = [group.capitalize() + ":" for group in OPTION_GROUPS]
-    places = [told.find(f"\n{head}\n") for head in heads if f"\n{head}\n" in told]
+    groups = {}
+    for group, text in re.findall(r"^(\w+):\n((?:  .*\n|\n)+)", told, re.MULTILINE):
+        groups[group.lower()] = set(re.findall(r"^  (?:-\w, )?(?:--)?([\w-]+)", text, re.MULTILINE))
+    assert [*groups] == [group for group in OPTION_GROUPS if group in groups]
+    assert {*groups} >= {"arguments", "model", "search", "running", "output"}
+    for name in options_of(command):
+        own = next((group for group, names in OPTION_GROUPS.items() if name in names), "model")
+        for group, names in groups.items():
+            assert (name.replace("_", "-") in names) == (group == own), (name, group)
+
+
+def in_help(command, option):
+    """Return what help says of an option, on one line."""
+    told = " ".join(run(command, "--help").stdout.replace("-\n", "-").split())
+    return re.search(rf" --{option} (.*?)\](?: +--| [A-Z]\w+:)", told + " --")[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "pairs"),
+    [
+        ("kernel", {"rbf": "|^2)", "exponential": "z|)", "linear": "x . z", "poly": "degree."}),
+        ("refit", {"folds": "mean of the", "cell": "one model trained"}),
+        ("landmarks", {"random": "by seed", "pca": "principal components"}),
+        ("projection", {"linear": "(l - m)", "rbf": "exp(-gamma"}),
+        ("assign", {"point": "training row", "center": "nearest center", "k_centers": "n_centers"}),
+    ],
+)
+def test_words_come_in_the_order_of_what_is_said_of_them(option, pairs):
+    told = in_help("fit", option)
+    words, _, sentence = told.partition("> ")
+    assert [word for word in words.strip("<").split("|") if word in pairs] == [*pairs]
+    places = [sentence.find(part) for part in pairs.values()]
+    assert places[0] >= 0
     assert places == sorted(places)
-    assert all(option.opts[0] in told for option in options_of(command).values())
+
+
+def test_what_methods_say_in_their_own_words_has_their_names():
+    cv = in_help("fit", "cv")
+    assert "voronoi, chunks: Stratified folds in each cell. l3: Folds of the choice of C" in cv
+    assert "falk: Folds of a selection." in cv
+    tol = in_help("fit", "tol")
+    assert "voronoi, chunks: A solver stops when its duality gap is at most tol x C x m" in tol
+    assert "local-sampling, cglq: As scikit-learn's" in tol
+    n_neighbors = in_help("fit", "n-neighbors")
+    assert "cglq: Nearest rows of each support row" in n_neighbors
+    assert "falk, knnsvm, knn: k, the rows of a neighborhood." in n_neighbors
+    assert "repeatable" in n_neighbors
+    assert "exponential, auto: of voronoi, chunks" in in_help("fit", "kernel")
+    # No name where all say the same.
+    assert in_help("fit", "cell-size").startswith("INT Maximum number of rows of a cell. [")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("C", "None (voronoi, chunks): the paper's 10 values"),
+        ("n-cells", "None: (n / 400)^1.5"),
+        ("n-assigned", "None: half of k."),
+        ("radius-scale", "None: 0.1, 0.2 and so on"),
+        ("sample-fraction", "None (local-sampling): 0.02"),
+        ("gamma", "None (falk): with a selection"),
+    ],
+)
+def test_help_says_what_none_stands_for(option, words):
+    told = in_help("fit", option)
+    assert "none" in told.split()[0]
+    assert words in told
+    assert "see Notes" not in told
+
+
+def numbers_or_none():
+    """Yield the options whose values are numbers or None, and a method that takes each."""
+    for command, kind in COMMANDS.items():
+        for method, path in kind.estimators.items():
+            estimator = load_object(path)
+            for name in signature(estimator).parameters:
+                own = estimator._parameter_constraints[name]
+                if name not in OWN and (None in own or "random_state" in own):
+                    yield pytest.param(command, method, name, id=f"{method} {command} {name}")
+
+
+@pytest.mark.parametrize(("command", "method", "name"), [*numbers_or_none()])
+def test_whatever_may_be_none_takes_none(command, method, name, data, monkeypatch):
+    seen = {}
+    estimator = load_object(COMMANDS[command].estimators[method])
+
+    def validated(self):
+        seen.update(self.get_params())
+        raise daskls.DataError("enough")
+
+    monkeypatch.setattr(estimator, "_validate_params", validated)
+    given = (f"--{name.replace('_', '-')}", "none")
+    out = data.parent / "out"
+    run(command, data, out, "--method", method, *given, "--workers", 0, code=1)
+    assert seen[name] is None
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [
+        ("voronoi", "--coef0", "-1"),
+        ("falk", "--n-neighbors", "-4"),
+        ("falk", "--n-neighbors", "5,-4"),
+        ("cglq", "--n-neighbors", "-4"),
+        ("l3", "--n-cells", "0"),
+        ("knn", "--random-state", "-1"),
+        ("knn", "--n-neighbors", "5.5"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_the_options_name(method, option, value, tmp_path):
+    # Before the data are looked for.
+    refused = run("fit", tmp_path / "no", tmp_path / "m", "--method", method, option, value, code=2)
+    assert f"{option} " in refused.stderr
+    assert "parameter of" not in refused.stderr
 
 
 def test_what_is_grouped_is_an_option():
@@ -90,7 +204,7 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
     monkeypatch.setattr("daskls.cli.options.load_object", lambda _: WiderSVC)
     assert "--sides" in (told := run("fit", "--help").stdout)
     assert "Sides of a cell." in told
-    assert "<flat|none|round>" in told
+    assert "<round|flat|none>" in told
     given = ("--sides", 6, "--shape", "none")
     run("fit", data, data.parent / "m", *given, "--workers", 0, code=1)
     assert seen == [(6, None)]

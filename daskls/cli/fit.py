@@ -50,7 +50,6 @@ def fit(
         Literal["refuse", "median"],
         typer.Option(
             help="Missing values of a table: refused, or a median and a flag.",
-            rich_help_panel="data",
         ),
     ] = "refuse",
     unknown: Annotated[
@@ -62,7 +61,6 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="A column of a table to leave out; repeatable.",
-            rich_help_panel="data",
         ),
     ] = None,
     method: Annotated[Fitted, typer.Option(help="The method.")] = "voronoi",
