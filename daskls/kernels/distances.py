@@ -48,6 +48,7 @@ class OfDistances(Kernel):
     """
 
     unit_diagonal = True
+    decides_in_tiles = True
     ways: ClassVar[tuple[Callable[..., None], ...]]
     bounds: ClassVar[tuple[Callable[..., float], ...]]
 
