@@ -11,6 +11,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
+from daskls.kernels.registry import kernels_with
 from daskls.plan import Extent
 from daskls.records import LARGEST_FEATURE, FeatureScale, Float64, Reals, ScalingSpec, SolverSpec
 from daskls.run.contract import Beginning
@@ -160,7 +161,8 @@ class _Search:
         if not self.is_settled:
             # Cells choose for themselves; a scale is learned by least squares all the same.
             open_grid = TrialGrid.of(SolverSpec(), self._unit)
-            return decide_scale(steps, self.spread, ("rbf",), open_grid, unscaled=self.unscaled)
+            kernels = kernels_with("is_raced")[:1]
+            return decide_scale(steps, self.spread, kernels, open_grid, unscaled=self.unscaled)
         kernels, grid = self.scaling.kernels, self._grid
         decision = decide_scale(steps, self.spread, kernels, grid, unscaled=self.unscaled)
         return replace(decision, taken=settle(steps, decision.taken, self._grid, self._cell_size))
