@@ -371,14 +371,48 @@ def daskls_process(*args, **options):
     return subprocess.Popen(command, text=True, env=python_env(), **pipes, **options)
 
 
-def test_help_of_a_process_is_quick_and_imports_nothing_heavy():
+def loaded_by(*args):
+    """Return the modules that a command loads in a process of its own."""
     code = (
-        "import sys; from daskls.cli import app; "
-        "print([m for m in ('numpy', 'dask', 'zarr', 'sklearn', 'numba') if m in sys.modules])"
+        "import sys\nfrom daskls.cli import app\n"
+        "try:\n    len(sys.argv) > 1 and app(sys.argv[1:])\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)"
     )
-    command, env = [sys.executable, "-c", code], python_env()
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-    assert done.stdout.strip() == "[]"
+    command, env = [sys.executable, "-c", code, *map(str, args)], python_env()
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    return {*done.stderr.splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize("args", [(), ("--help",)])
+def test_help_of_a_process_is_quick_and_imports_nothing_heavy(args):
+    assert not loaded_by(*args) & {"numpy", "dask", "zarr", "sklearn", "numba"}
+
+
+def estimator_modules(loaded):
+    """Return which modules that hold an estimator are among those loaded."""
+    everyone = {entry.estimator.partition(":")[0] for entry in registry.METHODS}
+    return {own for own in everyone if f"daskls.{own}" in loaded}
+
+
+@pytest.mark.parametrize(
+    ("options", "module"),
+    [
+        ((), "voronoi"),
+        (("--cell-size", "500", "--tol", "0.1"), "voronoi"),
+        (("--method", "l3", "--n-cells", "5"), "landmark"),
+        (("--n-neighbors", "5", "--method=knn"), "knn"),
+    ],
+)
+def test_a_refused_path_loads_the_method_that_is_named_alone(tmp_path, options, module):
+    loaded = loaded_by("fit", tmp_path / "nowhere.csv", tmp_path / "m", *options)
+    assert estimator_modules(loaded) == {f"estimators.{module}"}
+
+
+def test_only_help_and_an_option_of_another_method_load_all(tmp_path):
+    paths = ("fit", tmp_path / "nowhere.csv", tmp_path / "m")
+    assert estimator_modules(loaded_by(*paths, "--method", "magic")) == set()
+    for args in (("fit", "--help"), (*paths, "--n-cells", "5")):
+        assert len(estimator_modules(loaded_by(*args))) > 4
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,8 @@ from typer.main import get_command
 
 import daskls
 from daskls.cli import app
-from daskls.cli.options import GROUP_OF, OPTION_GROUPS, OWN, FilterCommand, FitCommand
-from daskls.cli.parameters import Parameter
+from daskls.cli.options import OPTION_GROUPS, OWN, FilterCommand, FitCommand
 from daskls.datasets import write
-from daskls.kernels.registry import KERNELS
 from daskls.registry import load_object
 
 COMMANDS = {"fit": FitCommand, "denoise": FilterCommand}
@@ -43,23 +41,129 @@ def test_every_parameter_of_an_estimator_is_an_option_with_help(command, method)
     for name in signature(load_object(COMMANDS[command].estimators[method])).parameters:
         if name not in OWN:
             assert f"--{name.replace('_', '-')}" in options[name].opts
-            assert not options[name].help.startswith(" ["), "no docstring says what it is"
+            # A sentence of a docstring, before what stands in brackets.
+            sentence, _, _ = options[name].help.partition("  [")
+            assert len(sentence.split()) >= 3 or sentence == 'Of "k_centers".'
+            assert sentence.endswith(".")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_tells_every_option_in_its_group(command):
     told = run(command, "--help").stdout
-    titles = [group.capitalize() for group in OPTION_GROUPS]
-    # Words in pieces: titles, and what stands below each until the next.
-    pieces = re.split(rf"\n({'|'.join(titles)}):\n", told)
-    below = dict(zip(pieces[1::2], pieces[2::2], strict=True))
-    options = options_of(command)
-    groups = {name: GROUP_OF.get(name, "model").capitalize() for name in options}
-    assert list(below) == [title for title in titles if title in groups.values()]
-    for name, option in options.items():
-        start = re.compile(rf"^  (-q, )?{option.opts[0] if name != 'quiet' else '--quiet'}\b", re.M)
-        starts = [title for title, text in below.items() if start.search(text)]
-        assert starts == [groups[name]] or option.param_type_name == "argument", name
+    groups = {}
+    for group, text in re.findall(r"^(\w+):\n((?:  .*\n|\n)+)", told, re.MULTILINE):
+        groups[group.lower()] = set(re.findall(r"^  (?:-\w, )?(?:--)?([\w-]+)", text, re.MULTILINE))
+    assert [*groups] == [group for group in OPTION_GROUPS if group in groups]
+    assert {*groups} >= {"arguments", "model", "search", "running", "output"}
+    for name in options_of(command):
+        own = next((group for group, names in OPTION_GROUPS.items() if name in names), "model")
+        for group, names in groups.items():
+            assert (name.replace("_", "-") in names) == (group == own), (name, group)
+
+
+def in_help(command, option):
+    """Return what help says of an option, on one line."""
+    told = " ".join(run(command, "--help").stdout.replace("-\n", "-").split())
+    return re.search(rf" --{option} (.*?)\](?: +--| [A-Z]\w+:)", told + " --")[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "pairs"),
+    [
+        ("kernel", {"rbf": "|^2)", "exponential": "z|)", "linear": "x . z", "poly": "degree."}),
+        ("refit", {"folds": "mean of the", "cell": "one model trained"}),
+        ("landmarks", {"random": "by seed", "pca": "principal components"}),
+        ("projection", {"linear": "(l - m)", "rbf": "exp(-gamma"}),
+        ("assign", {"point": "training row", "center": "nearest center", "k_centers": "n_centers"}),
+    ],
+)
+def test_words_come_in_the_order_of_what_is_said_of_them(option, pairs):
+    told = in_help("fit", option)
+    words, _, sentence = told.partition("> ")
+    assert [word for word in words.strip("<").split("|") if word in pairs] == [*pairs]
+    places = [sentence.find(part) for part in pairs.values()]
+    assert places[0] >= 0
+    assert places == sorted(places)
+
+
+def test_what_methods_say_in_their_own_words_has_their_names():
+    cv = in_help("fit", "cv")
+    assert "voronoi, chunks: Stratified folds in each cell. l3: Folds of the choice of C" in cv
+    assert "falk: Folds of a selection." in cv
+    tol = in_help("fit", "tol")
+    assert "voronoi, chunks: A solver stops when its duality gap is at most tol x C x m" in tol
+    assert "local-sampling, cglq: As scikit-learn's" in tol
+    n_neighbors = in_help("fit", "n-neighbors")
+    assert "cglq: Nearest rows of each support row" in n_neighbors
+    assert "falk, knnsvm, knn: k, the rows of a neighborhood." in n_neighbors
+    assert "repeatable" in n_neighbors
+    assert re.search(r"exponential, (\w+, )*auto: of voronoi, chunks;", in_help("fit", "kernel"))
+    # No name where all say the same.
+    assert in_help("fit", "cell-size").startswith("INT Maximum number of rows of a cell. [")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("C", "None (voronoi, chunks): the paper's 10 values"),
+        ("n-cells", "None: (n / 400)^1.5"),
+        ("n-assigned", "None: half of k."),
+        ("radius-scale", "None: 0.1, 0.2 and so on"),
+        ("sample-fraction", "None (local-sampling): 0.02"),
+        ("gamma", "None (falk): with a selection"),
+    ],
+)
+def test_help_says_what_none_stands_for(option, words):
+    told = in_help("fit", option)
+    assert "none" in told.split()[0]
+    assert words in told
+    assert "see Notes" not in told
+
+
+def numbers_or_none():
+    """Yield the options whose values are numbers or None, and a method that takes each."""
+    for command, kind in COMMANDS.items():
+        for method, path in kind.estimators.items():
+            estimator = load_object(path)
+            for name in signature(estimator).parameters:
+                own = estimator._parameter_constraints[name]
+                if name not in OWN and (None in own or "random_state" in own):
+                    yield pytest.param(command, method, name, id=f"{method} {command} {name}")
+
+
+@pytest.mark.parametrize(("command", "method", "name"), [*numbers_or_none()])
+def test_whatever_may_be_none_takes_none(command, method, name, data, monkeypatch):
+    seen = {}
+    estimator = load_object(COMMANDS[command].estimators[method])
+
+    def validated(self):
+        seen.update(self.get_params())
+        raise daskls.DataError("enough")
+
+    monkeypatch.setattr(estimator, "_validate_params", validated)
+    given = (f"--{name.replace('_', '-')}", "none")
+    out = data.parent / "out"
+    run(command, data, out, "--method", method, *given, "--workers", 0, code=1)
+    assert seen[name] is None
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [
+        ("voronoi", "--coef0", "-1"),
+        ("falk", "--n-neighbors", "-4"),
+        ("falk", "--n-neighbors", "5,-4"),
+        ("cglq", "--n-neighbors", "-4"),
+        ("l3", "--n-cells", "0"),
+        ("knn", "--random-state", "-1"),
+        ("knn", "--n-neighbors", "5.5"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_the_options_name(method, option, value, tmp_path):
+    # Before the data are looked for.
+    refused = run("fit", tmp_path / "no", tmp_path / "m", "--method", method, option, value, code=2)
+    assert f"{option} " in refused.stderr
+    assert "parameter of" not in refused.stderr
 
 
 def test_what_is_grouped_is_an_option():
@@ -104,119 +208,7 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
     given = ("--sides", 6, "--shape", "none")
     run("fit", data, data.parent / "m", *given, "--workers", 0, code=1)
     assert seen == [(6, None)]
-    refused = run("fit", data, data.parent / "m", "--sides", 0, code=2).stderr
-    assert "--sides" in refused
-    assert "0 is less than 1" in refused
-
-
-def parameter_of(name, *methods):
-    """Return a parameter as the help of these methods knows it."""
-    own = Parameter(name, methods)
-    for method in methods:
-        own.add(method, load_object(FitCommand.estimators[method]))
-    return own
-
-
-def optional():
-    """Yield the method and name of every option of a fit that may be None."""
-    for method, path in FitCommand.estimators.items():
-        estimator = load_object(path)
-        for name in signature(estimator).parameters:
-            constraints = {*map(str, estimator._parameter_constraints[name])}
-            if name not in OWN and constraints & {"None", "random_state"}:
-                yield method, name
-
-
-@pytest.mark.parametrize(("method", "name"), [*optional()])
-def test_what_may_be_none_takes_none(method, name):
-    own = parameter_of(name, method)
-    assert own.option == f"--{name.replace('_', '-')}"
-    context = (
-        get_command(app)
-        .commands["fit"]
-        .make_context("fit", ["data", "model", "--method", method, own.option, "none"])
-    )
-    read = own.parse(context.params[name], None)
-    # Where the estimator has a word "none" of its own it means the same.
-    assert read is None or (read == "none" and name == "feature_scale")
-
-
-def test_none_that_is_a_word_stays_one():
-    class Coding:
-        """One.
-
-        Parameters
-        ----------
-        coding : "auto" or "none"
-        """
-
-        _parameter_constraints: ClassVar[dict] = {"coding": [StrOptions({"auto", "none"})]}
-
-        def __init__(self, coding="none"):
-            """Take it."""
-
-    own = Parameter("coding", ("voronoi",))
-    own.add("voronoi", Coding)
-    assert own.parse("none", None) == "none"
-    assert own.names == ["auto", "none"]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--coef0", "-1"), ("--coef0", "-1 is less than 0")),
-        (("--method", "knn", "--n-neighbors", "-4"), ("--n-neighbors", "-4 is less than 1")),
-        (("--method", "knn", "--n-neighbors", "none"), ("--n-neighbors", "not a whole number")),
-        (("--random-state", "-1"), ("--random-state", "-1 is less than 0")),
-        (("--random-state", "two"), ("--random-state", "'two' is not a whole number, nor none")),
-        (("--method", "knn", "--refit", "cell"), ("--method knn has no option --refit",)),
-        (("--refitt", "cell"), ("--refitt",)),
-        (("--method", "knnn"), ("knnn",)),
-    ],
-)
-def test_numbers_and_names_are_refused_by_the_options_name(options, words, data):
-    refused = run("fit", data, data.parent / "m", *options, code=2).stderr
-    assert all(word in refused for word in words)
-
-
-def test_words_stand_in_the_order_of_the_sentence():
-    assert parameter_of("refit", "voronoi").names == ["folds", "cell"]
-    assert parameter_of("landmarks", "l3").names == ["random", "pca"]
-    assert parameter_of("assign", "falk").names == ["point", "center", "k_centers"]
-    words = parameter_of("kernel", "voronoi", "falk").names
-    assert words == [*KERNELS, "auto"]
-
-
-def help_of(name):
-    takers = [method for method, path in FitCommand.estimators.items() if takes(path, name)]
-    own = parameter_of(name, *takers)
-    own.methods = tuple(FitCommand.estimators)
-    return own._help
-
-
-def takes(path, name):
-    return name in signature(load_object(path)).parameters
-
-
-def test_help_names_the_methods_where_they_differ():
-    assert "voronoi, chunks: Stratified folds in each cell." in help_of("cv")
-    assert "falk: Folds of a selection." in help_of("cv")
-    assert "cglq: Nearest rows of each support row" in help_of("n_neighbors")
-    assert "falk, knnsvm: A solver stops at a duality gap of tol x C x k." in help_of("tol")
-    assert "exponential, auto: of voronoi, chunks" in help_of("kernel")
-    assert help_of("degree").startswith('Power of "poly".  [not of l3;')
-
-
-@pytest.mark.parametrize("name", ["C", "gamma", "n_cells", "n_assigned", "radius_scale"])
-def test_help_says_what_none_stands_for(name):
-    assert "None: " in help_of(name) or "None (voronoi, chunks): " in help_of(name)
-
-
-def test_help_says_what_comes_again_and_leads_nowhere():
-    told = {name: getattr(own, "help", None) or "" for name, own in options_of("fit").items()}
-    again = {name for name, text in told.items() if "repeatable" in text}
-    assert {"C", "gamma", "n_neighbors", "drop"} <= again
-    assert not [name for name, text in told.items() if "(see" in text]
+    assert "Invalid value" in run("fit", data, data.parent / "m", "--sides", 0, code=2).stderr
 
 
 @pytest.mark.parametrize("words", [("--feature-scale", "none"), ()])

@@ -130,10 +130,22 @@ class EstimatorCommand(TyperCommand):
         return (method,) if method in self.estimators else ()
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; the words of estimators' options wait in the context."""
+        """Run the command; the words of estimators' options wait in the context.
+
+        Raises
+        ------
+        typer.BadParameter : an option that the method has no use for, or a number out of range
+        """
         own = {option.name for option in self.params}
         words = {name: ctx.params.pop(name) for name in [*ctx.params] if name not in own}
         ctx.obj = {name: word for name, word in words.items() if is_given(ctx, name)}
+        method = ctx.params["method"]
+        parameters = self.parameters((method,))
+        for name, word in ctx.obj.items():
+            if name not in parameters:
+                option = f"--{name.replace('_', '-')}"
+                raise typer.BadParameter(f"--method {method} has no option {option}", ctx=ctx)
+            parameters[name].check(word)
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -171,14 +183,9 @@ def build_estimator(ctx: typer.Context, method: str, classes: Sequence[Any] | No
 
     Raises
     ------
-    typer.BadParameter : an option that the method has no use for, or words that are no value of it
+    typer.BadParameter : words that are no value of an option
     """
     command: Any = ctx.command
-    parameters, given = command.parameters((method,)), {}
-    for name, word in ctx.obj.items():
-        if name not in parameters:
-            raise typer.BadParameter(
-                f"--method {method} has no option --{name.replace('_', '-')}", ctx=ctx
-            )
-        given[name] = parameters[name].parse(word, classes)
+    parameters = command.parameters((method,))
+    given = {name: parameters[name].parse(word, classes) for name, word in ctx.obj.items()}
     return load_object(command.estimators[method])(**given)

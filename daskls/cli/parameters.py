@@ -55,20 +55,16 @@ class Parameter:
     def names(self) -> list[str]:
         """The words that it takes, in the order of the docstrings."""
         words = {word for method in self.estimators for word in self._words_of(method)}
-        entries = [_Entry.of(estimator, self.name) for estimator in self.estimators.values()]
+        entries = map(self._entry, self.estimators)
         # Python drops docstrings where it is asked to.
         ordered = [word for entry in entries for word in entry.words] + sorted(words)
         return [word for word in dict.fromkeys(ordered) if word in words]
 
-    @property
-    def _own_words(self) -> set[str]:
-        """The texts that any of the estimators takes as they are."""
-        return _texts(self.constraints)
-
     def _words_of(self, method: str) -> set[str]:
         """Return the words that one method takes."""
         constraints = self.estimators[method]._parameter_constraints[self.name]
-        words = _texts(constraints)
+        named = [own for own in constraints if hasattr(own, "options")]
+        words = {word for own in named for word in own.options - own.deprecated}
         if "boolean" in constraints and words:
             words |= {"true", "false"}
         if None in constraints and words:
@@ -119,7 +115,6 @@ class Parameter:
             metavar=self._metavar if kind in (str, list[str]) else None,
             help=self._help if is_told else None,
             show_default=False,
-            callback=self._check,
         )
         default, kind = (False, kind) if kind is bool else (None, kind | None)
         return inspect.Parameter(
@@ -195,16 +190,10 @@ class Parameter:
     def _entry(self, method: str) -> "_Entry":
         """Return what the docstring of a method's estimator says of it."""
         own = _Entry.of(self.estimators[method], self.name)
-        if own.sentence or own.none or method not in METHOD_ESTIMATORS:
+        if own != _Entry() or method not in METHOD_ESTIMATORS:
             return own
         # Filters leave what they have in common with methods to these.
         return _Entry.of(load_object(METHOD_ESTIMATORS[method]), self.name)
-
-    def _check(self, word: Any) -> Any:
-        """Refuse words before anything else of a command runs; weights wait for the classes."""
-        if word and dict not in self.constraints:
-            self.parse(word, None)
-        return word
 
     def parse(self, word: Any, classes: Sequence[Any] | None) -> Any:
         """Return the value that an option's words stand for, spelled as in Python.
@@ -221,13 +210,10 @@ class Parameter:
         if isinstance(word, bool):
             return word
         text = word if isinstance(word, str) else ",".join(word)
-        # A word of the estimator's own stays one, be it "none".
-        if text in self._own_words:
-            return text
         if text == NONE and self._allows_none:
             return None
         if text in self.names:
-            return text == "true"
+            return {"true": True, "false": False}.get(text, text)
         if dict in self.constraints:
             return parse_class_weight(text, classes)
         if not self._is_list:
@@ -236,26 +222,32 @@ class Parameter:
         # One number where numbers are taken at all; else a list of one.
         return values[0] if len(values) == 1 and self._intervals else values
 
+    def check(self, word: Any) -> None:
+        """Refuse words that are no value, whatever the data are.
+
+        Raises
+        ------
+        typer.BadParameter
+        """
+        if dict not in self.constraints:
+            self.parse(word, None)
+
     def _one_number(self, text: str) -> float:
         try:
             return self._number(text)
         except ValueError as error:
             what = "whole number" if self._number is int else "number"
             what += ", nor none" if self._allows_none else ""
-            raise typer.BadParameter(f"{text!r} is not a {what}") from error
+            raise typer.BadParameter(f"{self.option} {text!r} is not a {what}") from error
 
     def _in_bounds(self, values: Sequence[float]) -> Sequence[float]:
-        """Refuse numbers below the least; who parses adds the option's name."""
+        """Refuse numbers below the least, by the option's name."""
         least = self._least
         if least is not None and min(values) < least:
-            raise typer.BadParameter(f"{min(values):g} is less than {least:g}, the least it takes")
+            raise typer.BadParameter(
+                f"{self.option} holds {min(values):g}, but takes {least:g} at the least"
+            )
         return values
-
-
-def _texts(constraints: Sequence[Any]) -> set[str]:
-    """Return the texts that constraints name."""
-    named = [own for own in constraints if hasattr(own, "options")]
-    return {word for own in named for word in own.options - own.deprecated}
 
 
 def _word(value: Any) -> str:

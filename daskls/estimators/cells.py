@@ -22,11 +22,11 @@ from daskls.estimators.scale import (
     is_unscaled,
     scaling_of,
 )
-from daskls.kernels.registry import KERNELS, kernels_with
+from daskls.kernels.registry import KERNELS, find_kernel, kernels_with
 from daskls.partition.shrink import Shrinkage
 from daskls.plan import usual_cells
 from daskls.records import ScalingSpec, SolverSpec
-from daskls.solvers.registry import Loss, find_loss, losses_of
+from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
 
 __all__ = ["Candidates", "CellClassifier"]
 
@@ -96,6 +96,13 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
             return asked
         kernels = kernels_with("is_raced") if kernel == "auto" else (kernel,)
+        # Groups by chance learn with another kernel.
+        is_learned = asked is not None and asked.feature_scale == "learned" and not self._by_chance
+        if is_learned and not find_kernel(kernels[0]).has_gradient:
+            raise ParameterError(
+                f"feature_scale='learned' takes a kernel with a derivative; kernel is {kernel!r}, "
+                'which gives none. Pass feature_scale="spread" or None, or another kernel.'
+            )
         return replace(asked or ScalingSpec(), kernels=kernels, by_chance=self._by_chance)
 
     def _check_products(self, kernel: str) -> None:
@@ -110,7 +117,9 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         wrong, remedies = [], []
         if find_loss(spec).is_global and is_open:
             wrong.append(f"the choice of C and gamma by loss={spec.loss!r}")
-            remedies.append('loss="hinge", or one C and one gamma')
+            names = losses_of(spec.target)
+            by_cell = next(name for name in names if not LOSSES[spec.target, name].is_global)
+            remedies.append(f'loss="{by_cell}", or one C and one gamma')
         if not is_unscaled(self.get_params(deep=False)["feature_scale"]):
             wrong.append("feature_scale")
             remedies.append("feature_scale=None")

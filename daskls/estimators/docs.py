@@ -72,6 +72,10 @@ refit : "folds" or "cell", default "folds"
     # One value each: nothing is chosen.
     "kernel": """
 kernel : <everywhere>, default "rbf\"""",
+    "searched_kernel": """
+kernel : <everywhere>, default "rbf"
+    <everywhere formulas>. For "poly" rows are
+    near each other in the kernel's feature space, and every search reads all rows.""",
     "gamma": """
 gamma : float or None
     Factor of the squared distance (or the inner product). None: scikit-learn's "scale", of the
@@ -171,14 +175,20 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(json.dumps(name) for name in names)
 
 
+def _formulas(names: Iterable[str]) -> str:
+    """Return kernels' formulas as code, joined by commas."""
+    return ", ".join(f"``{find_kernel(name).formula}``" for name in names)
+
+
 # What registries say.
 REGISTERED = {
     "<kernels>": _named(KERNELS),
     "<everywhere>": _named(kernels_with("is_everywhere")),
     "<raced>": _named(kernels_with("is_raced")),
-    "<formulas>": ", ".join(f"``{find_kernel(name).formula}``" for name in KERNELS),
+    "<formulas>": _formulas(KERNELS),
     "<plain>": _named(name for name in KERNELS if find_kernel(name).width_power == 1.0),
     "<ridges>": _least_ridges(),
+    "<everywhere formulas>": _formulas(kernels_with("is_everywhere")),
     "<losses>": _named(losses_of("classes")),
 }
 

@@ -63,9 +63,7 @@ class FalkSVC(NeighborhoodClassifier):
         ``cv`` times as many neighborhoods for each k, all candidates on each: slow, but reliable
         for k. "each": C and the width are chosen so in every neighborhood.
     n_centers : int, >= 1, default 3. Of "k_centers".
-    {kernel}
-        ``exp(-gamma |x - z|^2)``, ``x . z``, ``(gamma x . z + coef0)^degree``. For "poly" rows are
-        near each other in the kernel's feature space, and every search reads all rows.
+    {searched_kernel}
     C : float, sequence of float, or None
         Box bound of a row of weight 1. None: 1; with a selection the papers' 1, 4, 16, 64.
     gamma : float, sequence of float (not of "poly"), or None

@@ -82,6 +82,13 @@ class NeighborhoodClassifier(ScalesFeatures, LocalClassifier):
     def _method(self) -> NeighborMethod:
         raise NotImplementedError
 
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, and kernels that neighbors cannot be searched by."""
+        from daskls.neighbors.search import metric_of
+
+        super()._validate_params()
+        metric_of(SolverSpec(kernel=self.kernel))
+
     def _sizes(self) -> dict[str, Any]:
         n_folds = self._solver().cv if self._method().selection else None
         return {**super()._sizes(), "n_folds": n_folds}

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,10 +30,19 @@ def _compiler(**options: object) -> Callable[[F], F]:
             # "no locator available": neither the package nor the user's cache folder is writable.
             return numba.njit(nogil=True, error_model="numpy", **options)(function)
         if not numba.config.DISABLE_JIT:
-            found._cache._cache_file._source_stamp = _STAMP
+            _stamp(found)
         return found
 
     return compiled
+
+
+def _stamp(compiled: Callable) -> None:
+    """Make a cache one of all sources; numba has no public way to.
+
+    Where it keeps them elsewhere, the cache is one of the function's own file.
+    """
+    with suppress(AttributeError):
+        compiled._cache._cache_file._source_stamp = _STAMP
 
 
 def jit(function: F) -> F:

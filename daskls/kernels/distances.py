@@ -41,6 +41,7 @@ class OfDistances(Kernel):
     """A kernel ``exp(-gamma base)`` whose base is a distance, or a power of one."""
 
     unit_diagonal = True
+    decides_in_tiles = True
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
         """See `Kernel.apply`."""

@@ -37,6 +37,7 @@ class Polynomial(Linear):
     formula = "(gamma x . z + coef0)^degree"
     has_gamma = True
     is_euclidean = False
+    is_power = True
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
         """See `Kernel.apply`.

@@ -32,6 +32,9 @@ class Kernel(ABC):
     has_gamma : bool. Whether gamma changes its values.
     is_euclidean : bool. Whether rows are near each other in its feature space as they are in their
         own, so that neighborhoods may take it around their mean.
+    is_power : bool. Whether it is ``(gamma x . z + coef0)^degree``, by whose distances neighbors
+        can be searched. Neighborhoods take no other kernel that is not ``is_euclidean``.
+    decides_in_tiles : bool. Whether `decide` holds the values of some queries alone.
     is_raced : bool. Whether ``kernel="auto"`` chooses from it.
     is_everywhere : bool. Whether methods of neighborhoods and of samples take it, too.
     least_ridge : float. Below it a ridge gains nothing, or float32 does not carry it.
@@ -45,6 +48,8 @@ class Kernel(ABC):
     unit_diagonal: ClassVar[bool] = False
     has_gamma: ClassVar[bool] = True
     is_euclidean: ClassVar[bool] = True
+    is_power: ClassVar[bool] = False
+    decides_in_tiles: ClassVar[bool] = False
     is_raced: ClassVar[bool] = False
     is_everywhere: ClassVar[bool] = False
     least_ridge: ClassVar[float] = 0.0
@@ -55,6 +60,13 @@ class Kernel(ABC):
     def has_width(self) -> bool:
         """Whether the kernel is a function of distances, which a width is in proportion to."""
         return self.width_power > 0
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether `slopes` or `squared_gradients` is written: a scale can be learned with it."""
+        own = type(self)
+        by_slopes = own.slopes is not Kernel.slopes
+        return by_slopes or own.squared_gradients is not Kernel.squared_gradients
 
     @abstractmethod
     def block(self, A: Float64, B: Float64) -> Float64:
@@ -110,7 +122,7 @@ class Kernel(ABC):
         K : float array. Values of the kernel.
         spec : KernelSpec
         """
-        raise NotImplementedError(f"{self.formula} has no scale to learn: it has no width")
+        raise NotImplementedError(f"No scale is learned with {self.formula}: see has_gradient")
 
     def squared_gradients(
         self, A: Floats, alpha: Floats, K: Floats, spec: KernelSpec, at: slice

@@ -1,7 +1,8 @@
 """The registry of kernels: one line a kernel, by the name that users and stores know it by.
 
-It names modules and imports none. What the package asks of a kernel is in `kernels.kernel`; nothing
-else compares a kernel's name with another.
+It names the modules of kernels: one is imported when it is looked up, all are when a trait is asked
+for. What the package asks of a kernel is in `kernels.kernel`; nothing else compares a kernel's name
+with another.
 """
 
 from functools import cache

@@ -6,9 +6,10 @@ from functools import partial
 
 import numpy as np
 
+from daskls.errors import ParameterError
 from daskls.kernels.blocks import nearest_regions, offer_blocks, raise_bounds
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.registry import KERNELS, find_kernel
 from daskls.neighbors.packed import packed
 from daskls.records import (
     EPS,
@@ -29,17 +30,34 @@ TILE_QUERIES = 512
 # Rows whose products with a tile of queries are held at once.
 PRODUCT_ROWS = 1024
 # The metric of every kernel whose distance grows with the Euclidean one.
-EUCLIDEAN = KernelSpec("rbf")
+EUCLIDEAN = KernelSpec()
 
 
 def metric_of(spec: SolverSpec) -> KernelSpec:
     """Return the kernel in whose feature space rows are near each other.
 
     The width of a kernel of distances, and a linear kernel, do not change their order.
+
+    Raises
+    ------
+    ParameterError : a kernel by whose distances nothing here searches
     """
-    if spec.gamma is None or find_kernel(spec.kernel).is_euclidean:
+    kernel = find_kernel(spec.kernel)
+    if not (kernel.is_euclidean or kernel.is_power):
+        known = ", ".join(name for name in KERNELS if _is_searched(name))
+        raise ParameterError(
+            f"kernel={spec.kernel!r}, {kernel.formula}, has an order of rows in its feature space "
+            f"that neighbors cannot be searched in. Pass one of {known}."
+        )
+    if spec.gamma is None or kernel.is_euclidean:
         return EUCLIDEAN
     return KernelSpec(spec.kernel, spec.gamma[0], spec.degree, spec.coef0)
+
+
+def _is_searched(name: str) -> bool:
+    """Whether neighbors of a kernel can be searched."""
+    kernel = find_kernel(name)
+    return kernel.is_everywhere and (kernel.is_euclidean or kernel.is_power)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
+from daskls.kernels.registry import kernels_with
 from daskls.plan import Extent
 from daskls.records import (
     LARGEST_FEATURE,
@@ -111,7 +112,7 @@ class _Search:
     @property
     def _kernels(self) -> tuple[str, ...]:
         """The kernels in question; where cells choose their own, what a scale is learned by."""
-        return self.scaling.kernels or ("rbf",)
+        return self.scaling.kernels or kernels_with("is_raced")[:1]
 
     @property
     def _grid(self) -> TrialGrid:

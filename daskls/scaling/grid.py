@@ -124,6 +124,8 @@ class TrialGrid:
         if self.is_open:
             first = len(RIDGES) - len(self.ridges)
             coarse = find_kernel(kernel).coarse_ridges
-            ridges = tuple(self.ridges[RIDGES.index(ridge) - first] for ridge in coarse)
+            # A kernel may leave out ridges of its own first look.
+            places = dict.fromkeys(max(RIDGES.index(ridge) - first, 0) for ridge in coarse)
+            ridges = tuple(self.ridges[at] for at in places)
         own = product(widths, ridges)
         return [Trial(kernel, w, r, self.are_gammas, self.offset) for w, r in own]

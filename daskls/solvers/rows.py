@@ -144,7 +144,7 @@ class LocalRows:
             classes=np.array([code], np.int32),
             class_ptr=np.zeros(2, np.int64),
             intercepts=np.empty(0),
-            kernel=KernelSpec("linear"),
+            kernel=KernelSpec(name="linear"),
             report=self._timed(report),
         )
 

@@ -10,6 +10,7 @@ import numba
 import pytest
 
 import daskls
+from daskls.kernels._jit import _stamp
 
 CODE = """
 import numpy as np
@@ -40,3 +41,8 @@ def test_an_edit_of_what_is_inlined_is_seen(tmp_path):
     text = inlined.read_text().replace("out[j] = p * power", "out[j] = p + p * power")
     inlined.write_text(text)
     assert ran() == ["2.0", "0"]
+
+
+@pytest.mark.parametrize("compiled", [object(), type("Compiled", (), {"_cache": None})()])
+def test_a_numba_that_keeps_its_cache_elsewhere_compiles_all_the_same(compiled):
+    _stamp(compiled)

@@ -3,12 +3,12 @@
 import pytest
 
 from daskls.records import SolverSpec
-from daskls.scaling.choose import RIDGES, WIDTHS, TrialGrid
+from daskls.scaling.grid import RIDGES, WIDTHS, TrialGrid
 
 
 def test_the_first_look_is_at_few_of_each():
     trials = TrialGrid.of(SolverSpec(loss="squared_error")).coarse("rbf")
-    assert {trial.width for trial in trials} == {*WIDTHS[2:11:2]}
+    assert {trial.width for trial in trials} == {*WIDTHS[4:13:2]}
     assert {trial.ridge for trial in trials} == {1e-3, 1e-2, 1e-1} < {*RIDGES}
 
 

@@ -191,7 +191,7 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:
     """Bytes of the kernel values of the queries that a model answers together, and of a product."""
-    if find_kernel(spec.kernel).has_width:
+    if find_kernel(spec.kernel).decides_in_tiles:
         # A tile of products; kernel values are kept of one query.
         return DECISION_TILE_ROWS * n_support * F8
     slab = slab_rows(n_support) * n_support * F8

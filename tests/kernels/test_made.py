@@ -1,0 +1,102 @@
+"""Kernels that somebody may add: traits that none of those here have are heard, or refused."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+from sklearn.utils._param_validation import StrOptions
+from support import checkers
+
+import daskls
+from daskls.errors import ParameterError
+from daskls.kernels.distances import Gaussian
+from daskls.kernels.inner import Linear
+from daskls.kernels.kernel import Kernel
+from daskls.kernels.registry import KERNELS
+from daskls.methods.sampling.plan import _decision_nbytes
+from daskls.records import SolverSpec
+from daskls.scaling.choose import RIDGES, TrialGrid
+
+
+class WithoutGradient(Gaussian):
+    """Of distances, with no derivative."""
+
+    is_raced = False
+    slopes = Kernel.slopes
+
+
+class InSlabs(Gaussian):
+    """Of distances, decided as kernels are at first."""
+
+    decides_in_tiles = False
+    decide = Kernel.decide
+
+
+class OfLargeRidges(Gaussian):
+    """With a least ridge in the middle of the first look."""
+
+    least_ridge = 1e-2
+
+
+class Wavy(Linear):
+    """Rows are near each other in another way, which is no power of the inner product."""
+
+    is_euclidean = False
+
+    def apply(self, base, spec, out):
+        return np.cosh(np.clip(base, -20, 20), out=out)
+
+
+MADE = [WithoutGradient, InSlabs, OfLargeRidges, Wavy]
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch):
+    """Register the kernels, as lines of the registry would."""
+    module = types.ModuleType("daskls.kernels.made")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for own in MADE:
+        setattr(module, own.__name__, own)
+        monkeypatch.setitem(KERNELS, own.__name__, f"kernels.made:{own.__name__}")
+    for name in ("VoronoiSVC", "FalkSVC", "KNNSVC", "KernelKNNClassifier"):
+        constraints = dict(getattr(daskls, name)._parameter_constraints)
+        constraints["kernel"] = [StrOptions({*KERNELS})]
+        monkeypatch.setattr(getattr(daskls, name), "_parameter_constraints", constraints)
+
+
+def test_a_scale_is_not_learned_without_a_derivative():
+    X, y = checkers(300)
+    with pytest.raises(ParameterError, match=r"derivative; kernel is 'WithoutGradient'.*spread"):
+        daskls.VoronoiSVC(kernel="WithoutGradient", random_state=0).fit(X, y)
+    options = {"C": [1.0, 10.0], "gamma": [10.0], "random_state": 0}
+    for scale in ("spread", None):
+        model = daskls.VoronoiSVC(kernel="WithoutGradient", feature_scale=scale, **options)
+        assert model.fit(X, y).score(X, y) > 0.8
+    # Cells that choose for themselves learn it with another kernel.
+    model = daskls.VoronoiSVC(kernel="WithoutGradient", loss="hinge", **options).fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("name", ["FalkSVC", "KNNSVC", "KernelKNNClassifier"])
+@pytest.mark.parametrize("gamma", [None, 1.0])
+def test_neighbors_are_not_searched_by_a_kernel_that_has_no_search(name, gamma):
+    X, y = checkers(100)
+    model = getattr(daskls, name)(5, kernel="Wavy", gamma=gamma, random_state=0)
+    with pytest.raises(ParameterError, match=r"kernel='Wavy'.*searched.*rbf, linear, poly"):
+        model.fit(X, y)
+
+
+def test_the_first_look_stays_within_a_kernels_ridges():
+    grid = TrialGrid.of(SolverSpec(loss="squared_error")).of_kernel("OfLargeRidges")
+    assert grid.ridges == RIDGES[4:]
+    trials = grid.coarse("OfLargeRidges")
+    assert len(trials) == len(set(trials))
+    assert {trial.ridge for trial in trials} == {1e-2, 1e-1}
+
+
+def test_the_memory_of_decisions_is_of_the_way_they_are_made():
+    tiles, slabs = (
+        _decision_nbytes(SolverSpec(kernel=name), 5000) for name in ("WithoutGradient", "InSlabs")
+    )
+    assert slabs == _decision_nbytes(SolverSpec(kernel="linear"), 5000) != tiles
