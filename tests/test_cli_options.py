@@ -99,7 +99,9 @@ def test_what_methods_say_in_their_own_words_has_their_names():
     assert "repeatable" in n_neighbors
     assert re.search(r"exponential, (\w+, )*auto: of voronoi, chunks;", in_help("fit", "kernel"))
     # No name where all say the same.
-    assert in_help("fit", "cell-size").startswith("INT Maximum number of rows of a cell. [")
+    assert in_help("fit", "cell-size").startswith(
+        "INT|none Maximum number of rows of a cell. None:"
+    )
 
 
 @pytest.mark.parametrize(

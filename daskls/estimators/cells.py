@@ -96,8 +96,7 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
             return asked
         kernels = kernels_with("is_raced") if kernel == "auto" else (kernel,)
-        # Groups by chance learn with another kernel.
-        is_learned = asked is not None and asked.feature_scale == "learned" and not self._by_chance
+        is_learned = asked is not None and asked.feature_scale == "learned"
         if is_learned and not find_kernel(kernels[0]).has_gradient:
             raise ParameterError(
                 f"feature_scale='learned' takes a kernel with a derivative; kernel is {kernel!r}, "

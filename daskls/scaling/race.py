@@ -245,7 +245,8 @@ def _z(own: Candidate, best: Candidate, runs: Int64 | None = None) -> float:
     By runs of rows that were held out together, where these are given.
     """
     lost = own.weights * (own.squared - best.squared)
-    lost = lost if runs is None else np.bincount(runs, lost)
+    if runs is not None:
+        lost = np.bincount(runs, lost).astype(np.float64)
     deviation = lost.std()
     return float(lost.mean() / deviation * np.sqrt(len(lost))) if deviation > 0 else 0.0
 

@@ -16,7 +16,7 @@ from daskls.kernels.kernel import Kernel
 from daskls.kernels.registry import KERNELS
 from daskls.methods.sampling.plan import _decision_nbytes
 from daskls.records import SolverSpec
-from daskls.scaling.choose import RIDGES, TrialGrid
+from daskls.scaling.grid import RIDGES, TrialGrid
 
 
 class WithoutGradient(Gaussian):
