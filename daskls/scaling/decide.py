@@ -23,9 +23,8 @@ __all__ = ["Decision", "choose_for", "decide_densely", "settle"]
 LEAST_Z = 4.0
 # A kernel is passed over whose coarse error is this many times the least.
 NEAR = 1.1
-# What the race has left is looked at, so many. Scales are learned by the first kernel in question, as
-# by others they are worse: by the exponential one 100,000 rows of Covertype have 4.6 % in place of
-# 3.9.
+# What the race has left is looked at, so many. Scales are learned by the first kernel in question:
+# by others they are worse, of 100,000 rows of Covertype by the exponential one 4.6 % for 3.9.
 N_LEFT = 2
 
 Open = Callable[[Candidate], Steps]
