@@ -32,7 +32,7 @@ class VoronoiSVC(CellClassifier):
     cell_size : int, >= 2, or None
         Maximum number of rows of a cell. Training costs about rows x cell_size (of least squares
         times cell_size once more); larger cells are often more accurate. None: 2000; of least
-        squares 4000 up to 60,000 rows, from there on fewer, down to 2000 at 240,000.
+        squares 4000 up to 60,000 rows of data.
     {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
     {search, refit}
     n_partitions : int, >= 1, default 1

@@ -1,7 +1,5 @@
 """Memory of the tasks that train the cells of a leaf: their own part, and the solver's."""
 
-import math
-
 from daskls.memory import TaskSizes, grow_nbytes
 from daskls.solvers.registry import find_solver
 
@@ -9,7 +7,7 @@ __all__ = ["cell_nbytes", "group_nbytes", "leaf_nbytes", "model_nbytes", "usual_
 
 # Rows of a cell, where nobody says: a linear system of more costs more than it gains. Time is in
 # proportion to rows x cell_size^2: of more rows of data than these, smaller cells keep it.
-LARGEST_CELL, SMALLEST_CELL, MANY_ROWS = 4000, 2000, 60_000
+LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 60_000
 
 
 def usual_cells(n_rows: int) -> int:
@@ -18,8 +16,7 @@ def usual_cells(n_rows: int) -> int:
     >>> [usual_cells(n) for n in (100, 4000, 10_000, 60_000, 240_000)]
     [1, 1, 3, 15, 120]
     """
-    size = LARGEST_CELL * math.sqrt(MANY_ROWS / max(n_rows, MANY_ROWS))
-    return -(-n_rows // max(int(size), SMALLEST_CELL))
+    return -(-n_rows // (LARGE_CELL if n_rows <= MANY_ROWS else SMALL_CELL))
 
 
 def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
