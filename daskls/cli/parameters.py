@@ -161,7 +161,7 @@ class Parameter:
             by_takers.setdefault(takers, []).append(word)
         for takers, words in by_takers.items():
             if len(takers) < len(self.estimators):
-                yield f"{', '.join(words)}: of {', '.join(takers)}"
+                yield f"{', '.join(map(str, words))}: of {', '.join(takers)}"
 
     def _told_defaults(self) -> Iterator[str]:
         """Yield the default, or those of methods, the most frequent one last."""
