@@ -270,6 +270,7 @@ def check_all_bits():
                 check_bits(model_of(kernel, d, n_classes, scale))
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="bits are those of compiled code")
 @pytest.mark.parametrize("core", few(["SkylakeX", "Haswell"]))
 def test_bits_of_a_query_are_its_own(core):
     """At every place of a tile, with whatever neighbors; BLAS takes the kernels of that core."""
