@@ -25,7 +25,7 @@ loss : <losses>, default <default>
     Loss of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
     "squared_error": least squares of targets of +-1, one class against the rest, one linear system
     a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen once for
-    all, by leave-one-out squared errors of some <cell>s; cv, search, refit and tol have no effect
+    all, by squared errors of rows that models did not see; cv, search, refit and tol have no effect
     and are refused. ``decision_function`` is then the value of each class, or of the second of
     two; ``fit_report_.validation_error`` is by leave-one-out, of some 64 rows of each <cell>.""",
     "cell_kernel": """
@@ -38,14 +38,14 @@ kernel : <kernels> or "auto", default <default>
 C : float, sequence of float, or None
     Box bound of a row of weight 1; used unchanged. None: the paper's 10 values, from
     50 / m to 500 with m the rows in a <cell>'s training folds (its lambda from 0.01 to
-    0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 1
+    0.001 / m, C = 1 / (2 lambda m)). With loss="squared_error": of ridges from 1e-4 to 10
     (<ridges>).""",
     "cell_gamma": """
 gamma : float, sequence of float, or None
     Factor in the kernel; used unchanged. None: for kernels of distances the paper's 10 widths from
     5 r to 0.2 r m^(-1/d), gamma = 1 / width^2, r the largest distance of a <cell>'s rows to their
     mean (gamma = 1 / width for <plain>; distances are the kernel's own); for the other kernels 1.
-    With loss="squared_error": of widths from 1/8 to 8 times a <cell>'s median distance.""",
+    With loss="squared_error": of widths from 1/16 to 32 times a <cell>'s median distance.""",
     "cell_cv": """
 cv : int, >= 2, default 5
     Stratified folds in each <cell>; a <cell> of fewer rows has as many folds as rows.""",
@@ -113,13 +113,13 @@ feature_coding : "auto", "none", "ranks", "indicators" or "both", default <defau
 feature_scale : None or "none", "spread", "learned" or array (d,), default <default>
     Factor of each feature, in every distance: of cells, of neighbors and of kernels. None: rows
     as they are. "spread": one over the feature's range from the 5th to the 95th percentile (else
-    3.29 standard deviations), so that units do not matter. "learned": X is read once more, for
-    the rows of a few parts of space, on which least squares learns how much decisions move along
-    each feature; rows as they are, their spread and the learned scale are then compared on rows
-    that were held out, and a scale is taken in the place of the one before where its squared
-    errors are lower by 4 standard errors and its error is not higher. (Of rows whose spreads
-    differ by more than 1000, the spread comes first.) An array: these factors, >= 0; 0 leaves a
-    feature out. Refused with kernels of inner products.""",
+    3.29 standard deviations), so that units do not matter. "learned": least squares learns on
+    some rows how much decisions move along each feature; rows as they are, their spread and the
+    learned scale are then compared on rows that were held out, and the learned one is taken where
+    its squared errors are lower by 4 standard errors (of fewer than 3000 rows, each left out, by
+    one). Of rows whose spreads differ by more than 1000, the spread stands for rows as they are.
+    Of more rows than a sample holds, X is read once more for it. An array: these factors, >= 0; 0
+    leaves a feature out. Refused with kernels of inner products.""",
     # All methods.
     "coded_features_": """
 coded_features_ : list of str. The features that distances are of: those of X, ``rank(name)``, or

@@ -1,7 +1,6 @@
 """The choice where rows are dense: of what the race has left, on all rows of a few parts of space.
 
-A thin sample says little of the scale and the kernel that are best between near neighbors: on
-ijcnn1 what it chooses errs on 1.7 % of rows, what regions of full density do on 1.2.
+A thin sample says little of the scale and the kernel that are best between near neighbors.
 """
 
 from collections.abc import Callable, Sequence
