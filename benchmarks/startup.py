@@ -15,21 +15,22 @@ from daskls import VoronoiSVC
 from daskls.datasets import make_noisy28
 
 N_RUNS = 3
-ONE = {"loss": "hinge", "feature_scale": None, "C": 1, "gamma": 1}
 IMPORTS = {
     "python": "pass",
     "import daskls": "import daskls",
     "import sklearn.base, zarr, dask.array, numba": "import sklearn.base, zarr, dask.array, numba",
     "from daskls import VoronoiSVC": "from daskls import VoronoiSVC",
 }
-DRAW = "from daskls.datasets import make_noisy28\nX, y = make_noisy28(400)\n"
+DRAW = "import sys, daskls\nfrom daskls.datasets import make_noisy28\nX, y = make_noisy28(1000)\n"
 WORK = {
-    "daskls.load(model).predict(X)": (
-        f"import sys, daskls\n{DRAW}daskls.load(sys.argv[1]).predict(X)"
-    ),
-    "VoronoiSVC().fit(X, y).predict(X)": (
-        f"from daskls import VoronoiSVC\n{DRAW}VoronoiSVC(200, **{ONE}).fit(X, y).predict(X)"
-    ),
+    code: DRAW + code
+    for code in (
+        "daskls.load(sys.argv[1])",
+        "daskls.load(sys.argv[1]).predict(X)",
+        "daskls.VoronoiSVC().fit(X, y)",
+        "daskls.VoronoiSVC().fit(X, y).predict(X)",
+        'daskls.VoronoiSVC(loss="hinge", feature_scale=None, C=1, gamma=1).fit(X, y)',
+    )
 }
 COLUMNS = "a process that runs = f'`{code}`' | kernels on disk = kernels | CPU s = cpu_s:.2f | "
 COLUMNS += "wall s = wall_s:.2f"
@@ -40,9 +41,7 @@ def measure(run: Run, code: str, kernels: str) -> Record:
     """Return what the cheapest process took."""
     model, caches = run.folder / "model.zarr", [run.folder / "cache"] * N_RUNS
     if not model.exists():
-        VoronoiSVC(200, loss="hinge", feature_scale=None, C=1, gamma=1, random_state=0).fit(
-            *make_noisy28(400)
-        ).save(model)
+        VoronoiSVC(random_state=0).fit(*make_noisy28(1000)).save(model)
     text = {**IMPORTS, **WORK}[code]
     if kernels == "empty":
         caches = [run.folder / f"{list(WORK).index(code)}-{i}" for i in range(N_RUNS)]

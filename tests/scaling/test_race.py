@@ -12,7 +12,14 @@ from daskls.records import SolverSpec
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
 from daskls.scaling.heats import plan_race, race_rows
 from daskls.scaling.look import Look, climb
-from daskls.scaling.race import Candidate, _survivors
+from daskls.scaling.race import (
+    LEARNED,
+    LEAST_Z_LEARNED,
+    Candidate,
+    _is_better,
+    _leave_out,
+    _survivors,
+)
 from daskls.scaling.thin import draw_cells_of, draw_thin, held_out
 from daskls.solvers.squares.cell import median_distance
 
@@ -21,6 +28,7 @@ A = RNG.random((150, 3)).astype("f4")
 CODES = (A[:, 0] * 3).astype(int)
 Y = np.where(CODES[:, None] == np.arange(3), 1.0, -1.0)
 WEIGHTS = RNG.random(150) + 0.5
+Y_ERRORS = RNG.random(200)
 TRIAL = Trial("laplacian", 0.5, 0.03)
 
 
@@ -84,6 +92,57 @@ def test_those_fall_that_are_worse_beyond_doubt():
     assert [own.name for own in _survivors([far, near, best], 5, 2.0)] == ["best", "near"]
     assert [own.name for own in _survivors([far, near, best], 1, 2.0)] == ["best"]
     assert [own.name for own in _survivors([far, near, best], 5, np.inf)] == ["best", "near", "far"]
+
+
+def test_none_falls_that_is_near_the_best():
+    squared = RNG.random(2000)
+    best, near, far = (
+        Candidate(0, "none", name, np.ones(1), TRIAL, own, own > 0.5, np.ones(2000))
+        for name, own in (("best", squared), ("near", squared + 0.01), ("far", squared + 0.05))
+    )
+    # Beyond all doubt, and by 2 and 10 %.
+    assert _survivors([far, near, best], 3, 2.0) == [best, near]
+
+
+def test_a_learned_scale_mistakes_no_more_rows():
+    squared, wrong = RNG.random(500), np.arange(500) % 10 == 0
+
+    def candidate(squared, wrong):
+        return Candidate(0, "none", LEARNED, np.ones(1), TRIAL, squared, wrong, np.ones(500))
+
+    plain = candidate(squared, wrong)
+    assert _is_better(candidate(squared - 0.1, wrong), plain, LEAST_Z_LEARNED)
+    assert not _is_better(candidate(squared - 0.1, wrong | (np.arange(500) == 1)), plain, 1.0)
+    assert not _is_better(candidate(squared + 0.1, wrong), plain, LEAST_Z_LEARNED)
+
+
+class Recorded:
+    """Steps whose results are given; keeps what they were asked."""
+
+    def __init__(self, *results):
+        self.results, self.calls = list(results), []
+
+    def run(self, task, arguments, join):
+        self.calls.append((task.__name__, arguments))
+        return join(self.results.pop(0))
+
+
+def test_a_scale_is_learned_as_it_was_judged():
+    grid = TrialGrid.of(SolverSpec())
+    first, then = grid.start("laplacian"), grid.at((0, 0), "laplacian")
+
+    def row(trial, squared):
+        return np.concatenate([[*grid.place(trial), 1], squared, np.zeros(200), np.ones(200)])
+
+    drawn = draw_thin(200, *race_rows(200), 0)
+    steps = Recorded([row(first, Y_ERRORS)], [row(then, Y_ERRORS / 2)], [np.full(3, 2.0)])
+    own = Candidate(0, "none", "spread", np.ones(3), first)
+    taken, plain = _leave_out(steps, [own], plan_race(drawn, 4000), grid, learns=True)
+    # The scale begins from the trial of both halves, not from where they came to with it.
+    assert [name for name, _ in steps.calls] == ["look_at", "look_crossed", "learn_scale"]
+    assert steps.calls[1][1][0][2] == steps.calls[2][1][0][2] == first
+    assert (taken.name, taken.trial, taken.factors.tolist()) == (LEARNED, then, [2.0] * 3)
+    assert plain.trial == first
 
 
 @pytest.mark.parametrize("n_rows", [2, 30, 399, 400, 2999, 3000, 5999, 80_000])
