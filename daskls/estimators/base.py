@@ -5,6 +5,7 @@ import uuid
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from html import escape
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import AdviceWarning, NonConvergenceWarning
+from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError
 from daskls.estimators.columns import feature_names, keep_names
 from daskls.estimators.inputs import (
     check_class_weight,
@@ -124,6 +125,18 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         self._method()
         self._solver()
         self._scaling()
+
+    def _html_repr(self) -> str:
+        """Return what a notebook shows: the parameters and, once fitted, what the fit came to."""
+        if not hasattr(self, "_handle"):
+            return str(super()._html_repr())
+        from daskls.plotting.report import summary_of
+
+        try:
+            return f"{super()._html_repr()}{summary_of(self)}"
+        except StoreError as error:
+            # The model may be gone; its parameters are still there to see.
+            return f"<pre>{escape(repr(self))}</pre><p>{escape(str(error))}</p>"
 
     table_: TableEncoding
 

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from daskls.plotting.panels import SCALES, Subject
+from daskls.plotting.panels import CODING_WORDS, SCALES, Subject
+from daskls.solvers.registry import find_loss
+from daskls.store.reader import ModelReader
+from daskls.store.scale import candidates_of
 
 __all__ = ["Entries", "find_facts", "find_notes", "find_parameters"]
 
@@ -31,10 +34,27 @@ def find_facts(subject: Subject) -> Entries:
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
         found.append(("scale of features", SCALES.get(decision, decision)))
+    found += _chosen(reader)
+    if reader.stage_s:
+        found.append(("seconds of the fit", f"{sum(reader.stage_s.values()):,.1f}"))
     if evaluation is not None:
         n_rows = int(evaluation.confusion.counts.sum())
         found.append(("accuracy", f"{100 * evaluation.accuracy:.2f} % of {n_rows:,} other rows"))
     return found
+
+
+def _chosen(reader: ModelReader) -> Entries:
+    """Return what was chosen for all cells, if anything was."""
+    candidates = candidates_of(reader.resolved.summary)
+    if not candidates or not find_loss(reader.spec).is_global:
+        return []
+    chosen = candidates[0]
+    coding = CODING_WORDS[chosen["coding"]].strip(", ")
+    return [
+        *([("coding of features", coding)] if coding else []),
+        ("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"),
+        ("error of the choice", f"{100 * chosen['error']:.2f} % of rows held out"),
+    ]
 
 
 def mean_error(report: Any) -> float | None:

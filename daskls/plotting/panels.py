@@ -185,6 +185,9 @@ def _errors(subject: Subject) -> Panel:
     if not len(report):
         note = "The model has no cells: it trains when it is queried, and measures no error."
         return Panel("errors", title, note)
+    if len(report) == 1:
+        error = f": {100 * report.validation_error[0]:.2f} %" if _measured(report) else ""
+        return Panel("errors", title, f"The model has one cell{error}.")
     if _measured(report):
         display = CellDisplay.from_estimator(subject.estimator, fields=["validation_error"])
         note = "Cells by the share of their held-out rows that were wrong; the line: the median."

@@ -13,9 +13,9 @@ from daskls.plotting.evaluation import evaluate
 from daskls.plotting.lazy import import_pyplot
 from daskls.plotting.notes import Entries, find_facts, find_notes, find_parameters
 from daskls.plotting.panels import Panel, Subject, find_panels
-from daskls.plotting.webpage import page_of, write_new
+from daskls.plotting.webpage import page_of, snippet_of, write_new
 
-__all__ = ["ReportDisplay"]
+__all__ = ["ReportDisplay", "summary_of"]
 
 # Inches: A4, across.
 PAGE = (11.7, 8.3)
@@ -171,6 +171,12 @@ class ReportDisplay:
         for note in self.notes:
             lines += wrap(f"Note: {note}", 112)
         return lines
+
+
+def summary_of(estimator: Any) -> str:
+    """Return what a notebook shows of a fitted estimator: what the fit came to, and a picture."""
+    display = ReportDisplay.from_estimator(estimator)
+    return snippet_of(display.facts, display.panels)
 
 
 def _shrink(ax: Any) -> None:

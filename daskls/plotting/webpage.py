@@ -4,6 +4,7 @@ import os
 from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from daskls.plotting.notes import Entries
 from daskls.plotting.panels import Panel
 from daskls.store.files import disk_errors
 
-__all__ = ["page_of", "write_new"]
+__all__ = ["page_of", "snippet_of", "write_new"]
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1180px;
@@ -31,7 +32,11 @@ figcaption, footer { color: #555; font-size: 0.88em; }
 @media print { body { margin: 0; font-size: 11px; max-width: none; }
   .panels { grid-template-columns: repeat(3, 1fr); } }
 """
+# In a cell of a notebook, whose own style the rest is; the first of these that can be drawn.
+SHOWN = ("partition", "grid", "errors")
+SNIPPET = "display: flex; flex-wrap: wrap; gap: 1.5em; align-items: start; margin-top: 0.6em"
 DPI = 130
+SIZE, SMALL_SIZE = (4.6, 3.9), (3.2, 2.6)
 
 
 def page_of(
@@ -51,6 +56,19 @@ def page_of(
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
     opening = f'<!doctype html>\n<html lang="en"><head>{head}</head>'
     return f"{opening}\n<body>{''.join(body)}</body></html>\n"
+
+
+def snippet_of(facts: Entries, panels: list[Panel]) -> str:
+    """Return what the fit came to with the first picture there is; none without matplotlib."""
+    picture = ""
+    by_name = {panel.name: panel for panel in panels if panel.draw is not None}
+    drawn = [by_name[name] for name in SHOWN if name in by_name]
+    if drawn and find_spec("matplotlib"):
+        title = escape(drawn[0].title)
+        note = escape(drawn[0].note)
+        source = f"data:image/png;base64,{_png(drawn[0], SMALL_SIZE)}"
+        picture = f'<img alt="{title}: {note}" title="{note}" width="320" src="{source}">'
+    return f'<div style="{SNIPPET}">{_table(facts)}{picture}</div>'
 
 
 def write_new(path: str | os.PathLike[str], page: str) -> None:
@@ -92,10 +110,10 @@ def _figure(panel: Panel) -> str:
     return f"<figure><h2>{title}</h2>{picture}<figcaption>{note}</figcaption></figure>"
 
 
-def _png(panel: Panel) -> str:
-    """Return the picture of a panel as text."""
+def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
+    """Return the picture of a panel, of a size in inches, as text."""
     assert panel.draw is not None
-    figure = import_figure()(figsize=(4.6, 3.9), layout="constrained")
+    figure = import_figure()(figsize=size, layout="constrained")
     ax = figure.subplots()
     panel.draw(ax)
     ax.set_title("")

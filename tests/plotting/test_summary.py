@@ -1,0 +1,65 @@
+"""What a notebook shows of an estimator: parameters, and once it is fitted what came of it."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import daskls
+from daskls import KNNSVC, LandmarkSVC, VoronoiSVC
+from daskls.datasets import make_checkerboard
+
+X, Y = make_checkerboard(600)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return VoronoiSVC(cell_size=300, feature_scale=None, random_state=0).fit(X, Y)
+
+
+def test_an_estimator_that_is_not_fitted_shows_its_parameters():
+    shown = VoronoiSVC(cell_size=123)._repr_html_()
+    assert "123" in shown
+    assert "rows trained on" not in shown
+
+
+def test_a_fitted_one_shows_rows_choice_error_seconds_and_a_picture(model):
+    shown = model._repr_html_()
+    for words in ("600 of 2 features", "2 with 600 rows kept", "kernel of all cells"):
+        assert words in shown
+    for words in ("error of the choice", "seconds of the fit", "data:image/png;base64,"):
+        assert words in shown
+    assert "600 of 2 features" in model._repr_mimebundle_()["text/html"]
+
+
+def test_a_loaded_one_shows_the_same_facts(model, tmp_path):
+    model.save(tmp_path / "model.zarr")
+    shown = daskls.load(tmp_path / "model.zarr")._repr_html_()
+    assert "600 of 2 features" in shown
+
+
+def test_without_matplotlib_there_is_no_picture(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    shown = model._repr_html_()
+    assert "600 of 2 features" in shown
+    assert "<img" not in shown
+
+
+def test_names_of_classes_are_text(tmp_path):
+    labels = np.where(Y[0] == Y, "<b>bold</b>", "plain")
+    shown = VoronoiSVC(C=1, gamma=1, random_state=0).fit(X, labels)._repr_html_()
+    assert "&lt;b&gt;bold&lt;/b&gt;" in shown
+    assert "<b>bold</b>" not in shown
+
+
+@pytest.mark.parametrize("estimator", [KNNSVC(C=1), LandmarkSVC(C=1, n_cells=4)])
+def test_other_methods_show_their_own(estimator):
+    assert "600 of 2 features" in estimator.fit(X, Y)._repr_html_()
+
+
+def test_a_model_that_is_gone_is_named(tmp_path):
+    model = VoronoiSVC(C=1, gamma=1, store=tmp_path / "model.zarr", random_state=0).fit(X, Y)
+    (tmp_path / "model.zarr").rename(tmp_path / "elsewhere.zarr")
+    shown = model._repr_html_()
+    assert "rows trained on" not in shown
+    assert "model.zarr" in shown
