@@ -284,7 +284,7 @@ def _one_for_all(candidates: list[dict[str, Any]]) -> Panel:
         ax.set_yticks(range(len(names)), names, fontsize=8)
         ax.invert_yaxis()
         ax.margins(x=0.2)
-        ax.set(xlabel="error of rows that models did not see, %")
+        ax.set(xlabel="error of unseen rows, %")
 
     note = f"{note}. Bars: the error of the choice, on top, and of the candidates that were left."
     return Panel("grid", "Choice", note, draw)
