@@ -36,6 +36,7 @@ LEVELS = {
     "plotting": 7,
     # The program on top of the library: the one user of all of it.
     "cli": 8,
+    "__main__": 9,
 }
 # The public face names everything; the command line is built on it, as any user's code is.
 FACE = "__init__"

@@ -24,7 +24,13 @@ from daskls.estimators.inputs import (
 )
 from daskls.estimators.predictions import Predictions
 from daskls.estimators.probability import probability_of
-from daskls.estimators.store import choose_store, copy_model, embed_model, extract_model
+from daskls.estimators.store import (
+    choose_store,
+    copy_model,
+    embed_model,
+    extract_model,
+    interrupts_told,
+)
 from daskls.estimators.view import fit_view
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
@@ -34,6 +40,7 @@ from daskls.run.contract import FitRequest
 from daskls.run.probe import shared_with_workers
 from daskls.run.repair import dropping_damage
 from daskls.run.rows import open_rows
+from daskls.run.workers import losses_made_good
 from daskls.store.lock import own_store
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
@@ -249,6 +256,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         from daskls.methods.fit import run_fit
 
         with (
+            interrupts_told(self.store),
+            losses_made_good(self.client),
             open_rows(*data, store / f"input-{uuid.uuid4().hex}") as rows,
             shared_with_workers(store, data, self.client),
             fit_view(request.estimator, rows.X.shape, store, self.client, self.verbose) as view,

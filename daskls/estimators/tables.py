@@ -252,12 +252,12 @@ def query_rows(
             return
         own = getattr(estimator, "table_", None)
         source = open_table(X, label or (own.label if own else None), scratch)
-        if with_y and label is None and own is not None and own.label in source.names:
-            label = own.label
-        label = pick_label_column(source, label, required=with_y)
+        if with_y:
+            label = _asked_label(source, label, own)
         encoding = own or _plain_encoding(estimator, source, label)
         labels, n_rows = None, source.n_rows
         if with_y and label is not None:
+            _check_no_feature(label, encoding)
             n_rows, labels = scan_labels(source, label)
         dataset = write_table(
             source,
@@ -272,6 +272,40 @@ def query_rows(
         if not dataset.n_rows:
             raise DataError(f"{source.where} has no rows, so there is nothing to predict.")
         yield dataset.path
+
+
+def _asked_label(source: TableSource, label: str | None, table: TableEncoding | None) -> str:
+    """Return the column that a table is scored by: the named one, or that of the training table.
+
+    It is never guessed: a feature may have a usual name of labels.
+
+    Raises
+    ------
+    DataError : none is known, or it is not there
+    """
+    known = label or (table.label if table else None)
+    if known is not None and known in source.names:
+        return known
+    lacks = "may hold its labels in any column" if known is None else f"has no column {known!r}"
+    raise DataError(
+        f"{source.where} {lacks}; its {len(source.names)} columns are: {listed(source.names)}. "
+        f"{'' if label or known is None else 'The training table had its labels there. '}"
+        "Name the column that holds the labels: --label NAME, or score(X, NAME)."
+    )
+
+
+def _check_no_feature(label: str, encoding: TableEncoding) -> None:
+    """Refuse a feature as the column of labels.
+
+    Raises
+    ------
+    DataError
+    """
+    if label in encoding.column_names:
+        raise DataError(
+            f"The label {label!r} is a feature that the model was trained on. Name the column that "
+            "holds the labels: --label NAME, or score(X, NAME)."
+        )
 
 
 def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> TableEncoding:
