@@ -60,7 +60,7 @@ def fit(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A column of a table to leave out; repeatable.",
+            help="Columns of a table to leave out, joined by commas; repeatable.",
         ),
     ] = None,
     method: Annotated[Fitted, typer.Option(help="The method.")] = "voronoi",

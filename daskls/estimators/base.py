@@ -179,7 +179,7 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         *,
         missing: Literal["refuse", "median"] = "refuse",
         unknown: Literal["error", "zero"] = "error",
-        drop: Sequence[str] = (),
+        drop: str | Sequence[str] = (),
     ) -> Self:
         """Train on X and y, and keep a handle on the model.
 
@@ -200,7 +200,7 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             the median; an added feature marks where.
         unknown : "error" or "zero". A category in a query that no training row had is an
             error, or zeros in all columns of its feature.
-        drop : names of columns of a table to leave out
+        drop : names of columns of a table to leave out; several may be joined by commas
 
         Returns
         -------
@@ -218,7 +218,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         self._validate_params()
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
-        options = TableOptions(missing, unknown, tuple(drop), weight)
+        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+        options = TableOptions(missing, unknown, dropped, weight)
         if not is_table(X) or (is_array_like(X) and not (y is None or isinstance(y, str))):
             options.check_unused("an array")
             request = self._request(X)

@@ -64,8 +64,6 @@ class TableOptions:
             value = getattr(self, name)
             if value not in choices:
                 raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
-        if isinstance(self.drop, str):
-            raise ParameterError(f"drop is {self.drop!r}; give a list of names of columns.")
 
     def check_unused(self, what: str) -> None:
         """Refuse options where there is no table of named columns to use them on.
