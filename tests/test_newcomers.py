@@ -179,6 +179,29 @@ def test_columns_to_leave_out_may_be_joined_by_commas(odd_columns):
         small_svc().fit(odd_columns, "t", drop="id,the day,a,b,gap")
 
 
+# Where commands run
+
+
+def test_small_data_starts_no_cluster_unless_asked(models, tmp_path, no_cluster):
+    rows, model = models / "rows.csv", tmp_path / "m"
+    run("fit", rows, model, "--label", "t", *SMALL, "-q")
+    run("score", model, rows, "-q")
+    run("predict", model, rows, tmp_path / "out.csv", "-q")
+    with DatasetWriter(tmp_path / "d", 2, "f8") as writer:
+        writer.append(X, Y)
+    run("score", models / "array", tmp_path / "d", "-q")
+    for asked in (("--workers", 1), ("--dashboard", ":0"), ("--threads-per-worker", 2)):
+        assert "a cluster was started" in run("score", model, rows, *asked, "-q", code=1).stderr
+
+
+def test_large_data_starts_a_cluster(models, tmp_path, no_cluster):
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        (tmp_path / "parts" / f"{i}.csv").write_text("x,y,t\n" + "0.25,0.5,1\n" * 200_000)
+    score = ("score", models / "table", tmp_path / "parts" / "*.csv", "-q")
+    assert "a cluster was started" in run(*score, code=1).stderr
+
+
 # Events
 
 
