@@ -18,7 +18,7 @@ from support import PAPER_OPTIONS, assert_same_model, checkers, python_env, smal
 from support import run_cli as run
 
 import daskls
-from daskls import DataError, ParameterError, StoreError
+from daskls import DataError, ParameterError, StoreError, TableEncoder
 from daskls.store.dataset import DatasetWriter
 
 X, Y = checkers(300)
@@ -90,7 +90,7 @@ def test_foreign_classes_are_told_in_a_line(models, tmp_path):
 
 def test_an_asynchronous_client_is_refused_with_what_waits():
     async def fit():
-        async with Client(processes=False, asynchronous=True, dashboard_address=None) as client:
+        async with Client(processes=False, asynchronous=True, dashboard_address=":0") as client:
             for given in (client, None):
                 with pytest.raises(ParameterError, match=r"asynchronous.*asyncio\.to_thread"):
                     small_svc(client=given).fit(X, Y)
@@ -101,7 +101,7 @@ def test_an_asynchronous_client_is_refused_with_what_waits():
 @pytest.fixture(scope="module")
 def lazy():
     """Return functions that make a delayed object and a future of a value."""
-    with Client(processes=False, dashboard_address=None, set_as_default=False) as client:
+    with Client(processes=False, dashboard_address=":0", set_as_default=False) as client:
         yield {"compute": dask.delayed, "result": client.scatter}
 
 
@@ -179,6 +179,28 @@ def test_columns_to_leave_out_may_be_joined_by_commas(odd_columns):
         small_svc().fit(odd_columns, "t", drop="id,the day,a,b,gap")
 
 
+def test_the_spelling_of_scikit_learn_for_categories_that_are_new():
+    train = ROWS.assign(color=["red", "blue"] * 150, t=Y)
+    new = train.assign(color="green")
+    model = small_svc().fit(train, "t", unknown="zero")
+    same = small_svc().fit(train, "t", handle_unknown="ignore")
+    np.testing.assert_array_equal(same.decision_function(new), model.decision_function(new))
+    encoded = TableEncoder("t", handle_unknown="ignore").fit(train).transform(new)
+    assert not encoded[:, 2:].any()
+    strict = small_svc().fit(train, "t", handle_unknown="error")
+    with pytest.raises(DataError, match="which no training row had"):
+        strict.predict(new)
+    for unknown, other in (("zero", "error"), ("error", "ignore")):
+        for fit in (
+            lambda **both: small_svc().fit(train, "t", **both),
+            lambda **both: TableEncoder("t", **both).fit(train),
+        ):
+            with pytest.raises(ParameterError, match="contradict each other"):
+                fit(unknown=unknown, handle_unknown=other)
+    with pytest.raises(ParameterError, match="handle_unknown is 'warn'"):
+        small_svc().fit(train, "t", handle_unknown="warn")
+
+
 # Where commands run
 
 
@@ -197,7 +219,7 @@ def test_small_data_starts_no_cluster_unless_asked(models, tmp_path, no_cluster)
 def test_large_data_starts_a_cluster(models, tmp_path, no_cluster):
     (tmp_path / "parts").mkdir()
     for i in range(2):
-        (tmp_path / "parts" / f"{i}.csv").write_text("x,y,t\n" + "0.25,0.5,1\n" * 200_000)
+        (tmp_path / "parts" / f"{i}.csv").write_text("x,y,t\n" + "0.25,0.5,1\n" * 400_000)
     score = ("score", models / "table", tmp_path / "parts" / "*.csv", "-q")
     assert "a cluster was started" in run(*score, code=1).stderr
 

@@ -21,8 +21,9 @@ __all__ = [
 ]
 
 CONNECT_TIMEOUT_S = 10
-# Of data up to this size threads are done about as soon as processes have started.
-SMALL_NBYTES = 4 << 20
+# Of data up to this size, some 50,000 rows of ten features, processes may take longer to start than
+# to fit. A data set of few rows is one chunk of 4 MiB.
+SMALL_NBYTES = 8 << 20
 
 Scheduler = Annotated[
     str | None,
@@ -33,7 +34,7 @@ Workers = Annotated[
     typer.Option(
         min=0,
         help="Processes of a local cluster; 0: threads, no cluster. If not given one a core, or "
-        "threads for data of up to 4 MiB.",
+        "threads for data of up to 8 MiB.",
     ),
 ]
 ThreadsPerWorker = Annotated[int, typer.Option(min=1, help="Threads of each local worker.")]

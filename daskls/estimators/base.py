@@ -178,7 +178,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         sample_weight: Any = None,
         *,
         missing: Literal["refuse", "median"] = "refuse",
-        unknown: Literal["error", "zero"] = "error",
+        unknown: Literal["error", "zero"] | None = None,
+        handle_unknown: Literal["error", "ignore"] | None = None,
         drop: str | Sequence[str] = (),
     ) -> Self:
         """Train on X and y, and keep a handle on the model.
@@ -198,8 +199,9 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             them regardless of their weights.
         missing : "refuse" or "median". Missing values of a table are refused, or replaced by
             the median; an added feature marks where.
-        unknown : "error" or "zero". A category in a query that no training row had is an
-            error, or zeros in all columns of its feature.
+        unknown : "error" (None too) or "zero". A category in a query that no training row had
+            is an error, or zeros in all columns of its feature.
+        handle_unknown : "error" or "ignore", or None. scikit-learn's spelling of ``unknown``.
         drop : names of columns of a table to leave out; several may be joined by commas
 
         Returns
@@ -213,13 +215,13 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         MemoryPlanError : the largest task, or the sample, would not fit a worker
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        from daskls.estimators.tables import TableOptions, training_rows, unless_empty
+        from daskls.estimators.tables import TableOptions, training_rows, unknown_of, unless_empty
 
         self._validate_params()
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
         dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-        options = TableOptions(missing, unknown, dropped, weight)
+        options = TableOptions(missing, unknown_of(unknown, handle_unknown), dropped, weight)
         if not is_table(X) or (is_array_like(X) and not (y is None or isinstance(y, str))):
             options.check_unused("an array")
             request = self._request(X)

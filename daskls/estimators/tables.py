@@ -23,7 +23,7 @@ from daskls.store.folder import Folder
 from daskls.store.temporary import temporary_path
 from daskls.tables.encoding import ColumnEncoding, TableEncoding
 from daskls.tables.frames import column_names, is_array_like, is_dask_frame, open_frame
-from daskls.tables.labels import pick_label_column
+from daskls.tables.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.tables.paths import check_label, open_table, table_kind
 from daskls.tables.scan import scan_labels, scan_table
 from daskls.tables.source import TableSource
@@ -37,12 +37,15 @@ __all__ = [
     "removed",
     "score_table",
     "training_rows",
+    "unknown_of",
     "unless_empty",
     "weight_column",
 ]
 
 Listener = Callable[[Progress], None] | None
 CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
+# What scikit-learn's encoders call it, as ``handle_unknown``.
+SPELLINGS = {"error": "error", "ignore": "zero"}
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,28 @@ class TableOptions:
                     "no kinds; it is for CSV and Parquet files and for DataFrames with "
                     'y="column". Leave it out.'
                 )
+
+
+def unknown_of(unknown: Any, handle_unknown: Any) -> Any:
+    """Return "error", "zero", or what else was given as ``unknown``; the other is scikit-learn's.
+
+    Raises
+    ------
+    ParameterError : a spelling that scikit-learn does not have, or two that contradict
+    """
+    if handle_unknown is None:
+        return "error" if unknown is None else unknown
+    if handle_unknown not in SPELLINGS:
+        raise ParameterError(
+            f"handle_unknown is {handle_unknown!r}; it must be one of {tuple(SPELLINGS)}."
+        )
+    meant = SPELLINGS[handle_unknown]
+    if unknown not in (None, meant):
+        raise ParameterError(
+            f"unknown={unknown!r} and handle_unknown={handle_unknown!r} contradict each other: "
+            f"the latter is scikit-learn's spelling of unknown={meant!r}. Give one of them."
+        )
+    return meant
 
 
 def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
@@ -251,11 +276,11 @@ def query_rows(
         own = getattr(estimator, "table_", None)
         source = open_table(X, label or (own.label if own else None), scratch)
         if with_y:
-            label = _asked_label(source, label, own)
+            label = asked_label_column(source, label, own.label if own else None)
         encoding = own or _plain_encoding(estimator, source, label)
         labels, n_rows = None, source.n_rows
         if with_y and label is not None:
-            _check_no_feature(label, encoding)
+            check_no_feature(label, encoding.column_names)
             n_rows, labels = scan_labels(source, label)
         dataset = write_table(
             source,
@@ -270,40 +295,6 @@ def query_rows(
         if not dataset.n_rows:
             raise DataError(f"{source.where} has no rows, so there is nothing to predict.")
         yield dataset.path
-
-
-def _asked_label(source: TableSource, label: str | None, table: TableEncoding | None) -> str:
-    """Return the column that a table is scored by: the named one, or that of the training table.
-
-    It is never guessed: a feature may have a usual name of labels.
-
-    Raises
-    ------
-    DataError : none is known, or it is not there
-    """
-    known = label or (table.label if table else None)
-    if known is not None and known in source.names:
-        return known
-    lacks = "may hold its labels in any column" if known is None else f"has no column {known!r}"
-    raise DataError(
-        f"{source.where} {lacks}; its {len(source.names)} columns are: {listed(source.names)}. "
-        f"{'' if label or known is None else 'The training table had its labels there. '}"
-        "Name the column that holds the labels: --label NAME, or score(X, NAME)."
-    )
-
-
-def _check_no_feature(label: str, encoding: TableEncoding) -> None:
-    """Refuse a feature as the column of labels.
-
-    Raises
-    ------
-    DataError
-    """
-    if label in encoding.column_names:
-        raise DataError(
-            f"The label {label!r} is a feature that the model was trained on. Name the column that "
-            "holds the labels: --label NAME, or score(X, NAME)."
-        )
 
 
 def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> TableEncoding:
