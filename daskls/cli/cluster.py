@@ -23,7 +23,7 @@ __all__ = [
 CONNECT_TIMEOUT_S = 10
 # Of data up to this size, some 50,000 rows of ten features, processes may take longer to start than
 # to fit. A data set of few rows is one chunk of 4 MiB.
-SMALL_NBYTES = 8 << 20
+THREADS_NBYTES = 8 << 20
 
 Scheduler = Annotated[
     str | None,
@@ -138,4 +138,4 @@ def _is_small(path: str) -> bool:
         return False
     files = find_files(path) or Path(path).rglob("*")
     totals = accumulate(file.stat().st_size for file in files)
-    return all(total <= SMALL_NBYTES for total in totals)
+    return all(total <= THREADS_NBYTES for total in totals)
