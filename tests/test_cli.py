@@ -162,7 +162,8 @@ def test_an_output_that_exists_is_refused_before_a_cluster(
     command, model, data, tmp_path, no_cluster
 ):
     given = (model, data) if command == "predict" else (data,)
-    assert "exists already" in run(command, *given, tmp_path, code=1).stderr
+    args = (command, *given, tmp_path, "--workers", 1)
+    assert "exists already" in run(*args, code=1).stderr
 
 
 def test_predict_leaves_nothing_of_a_failure(model, folder):

@@ -11,6 +11,8 @@ from support import run_cli as run
 import daskls
 from daskls.datasets import write
 
+# Of small data none would start without being asked for.
+CLUSTER = ("--workers", "1")
 HERE = ("--workers", "0", "--quiet")
 SMALL = (
     "--cell-size",
@@ -55,7 +57,7 @@ def test_bare_it_prints_its_help(args):
     ],
 )
 def test_parameters_are_checked_before_a_cluster_starts(options, message, data, no_cluster):
-    result = run("fit", data, data.parent / "model", *options, code=2)
+    result = run("fit", data, data.parent / "model", *options, *CLUSTER, code=2)
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (data.parent / "model").exists()
@@ -65,12 +67,12 @@ def test_a_folder_that_is_no_model_is_refused_before_a_cluster_starts(data, no_c
     (data.parent / "mine").mkdir()
     (data.parent / "mine" / "thesis.tex").write_text("")
     for place in ("mine", "mine/thesis.tex", "data.zarr"):
-        result = run("fit", data, data.parent / place, code=1)
+        result = run("fit", data, data.parent / place, *CLUSTER, code=1)
         assert "no model" in result.stderr or "not a daskls model" in result.stderr
 
 
 def test_the_filters_parameters_are_checked_before_a_cluster_starts(data, no_cluster):
-    args = ("denoise", data, data.parent / "clean", "--gamma", "-1")
+    args = ("denoise", data, data.parent / "clean", "--gamma", "-1", *CLUSTER)
     assert "'gamma' parameter" in run(*args, code=2).stderr
 
 

@@ -36,6 +36,7 @@ LEVELS = {
     "estimators": 8,
     # The program on top of the library: the one user of all of it.
     "cli": 9,
+    "__main__": 10,
 }
 # The public face names everything; the command line is built on it, as any user's code is.
 FACE = "__init__"

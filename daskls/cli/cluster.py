@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +21,9 @@ __all__ = [
 ]
 
 CONNECT_TIMEOUT_S = 10
+# Of data up to this size, some 50,000 rows of ten features, processes may take longer to start than
+# to fit. A data set of few rows is one chunk of 4 MiB.
+THREADS_NBYTES = 8 << 20
 
 Scheduler = Annotated[
     str | None,
@@ -27,7 +32,9 @@ Scheduler = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=0, help="Processes of a local cluster; one a core if not given, 0: threads, no cluster."
+        min=0,
+        help="Processes of a local cluster; 0: threads, no cluster. If not given one a core, or "
+        "threads for data of up to 8 MiB.",
     ),
 ]
 ThreadsPerWorker = Annotated[int, typer.Option(min=1, help="Threads of each local worker.")]
@@ -72,6 +79,11 @@ class Where:
             ) from error
 
     @property
+    def is_open(self) -> bool:
+        """Whether nothing is asked of the place."""
+        return self == Where(None, None, 1, "auto")
+
+    @property
     def limit_nbytes(self) -> int | None:
         """The bytes of ``memory_limit``; None where it is a share of the machine."""
         from dask.utils import parse_bytes
@@ -80,8 +92,13 @@ class Where:
 
 
 @contextmanager
-def open_client(where: Where) -> Iterator[Any]:
+def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
     """Yield a distributed client, or None where this process's threads do the work.
+
+    Parameters
+    ----------
+    where : Where
+    data : path of the rows, or None. Where they are few and no place is asked for, threads do.
 
     Raises
     ------
@@ -90,7 +107,7 @@ def open_client(where: Where) -> Iterator[Any]:
     ParameterError : when the scheduler's address asks for TLS, for which Dask has no settings
     """
     where.check()
-    if where.scheduler is None and where.workers == 0:
+    if where.workers == 0 or (where.is_open and data is not None and _is_small(data)):
         import dask
 
         with dask.config.set(scheduler="threads"):
@@ -111,3 +128,14 @@ def open_client(where: Where) -> Iterator[Any]:
         if where.dashboard is not None:
             typer.echo(f"Dashboard: {client.dashboard_link}", err=True)
         yield client
+
+
+def _is_small(path: str) -> bool:
+    """Whether the files of a path are few bytes; what is behind a URL is not looked at."""
+    from daskls.tables.paths import find_files
+
+    if "://" in path:
+        return False
+    files = find_files(path) or Path(path).rglob("*")
+    totals = accumulate(file.stat().st_size for file in files)
+    return all(total <= THREADS_NBYTES for total in totals)

@@ -47,7 +47,7 @@ def denoise(
     noise.set_params(verbose=0 if quiet else 1)
     noise._validate_params()
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    with cluster.open_client(where) as client:
+    with cluster.open_client(where, data) as client:
         cleaned = noise.set_params(client=client).fit(data).clean_dataset(data, out)
     removed = dataset.n_rows - cleaned.n_rows
     print_pairs(

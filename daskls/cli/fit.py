@@ -60,7 +60,7 @@ def fit(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A column of a table to leave out; repeatable.",
+            help="Columns of a table to leave out, joined by commas; repeatable.",
         ),
     ] = None,
     method: Annotated[Fitted, typer.Option(help="The method.")] = "voronoi",
@@ -91,7 +91,7 @@ def fit(
     estimator._validate_params()
     check_store(model)
     started = time.perf_counter()
-    with cluster.open_client(where) as client:
+    with cluster.open_client(where, data) as client:
         estimator.set_params(client=client)
         if is_table:
             estimator.fit(data, label, weight, **of_table)

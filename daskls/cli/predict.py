@@ -73,7 +73,7 @@ def predict(
     let_unknown(estimator, unknown)
     is_done = False
     try:
-        with cluster.open_client(where) as client:
+        with cluster.open_client(where, x) as client:
             estimator.set_params(client=client)
             with (
                 progress_bars(show=not quiet) as on_progress,

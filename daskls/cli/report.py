@@ -91,7 +91,7 @@ def _evaluated(
     from daskls.store.temporary import temporary_path
 
     with (
-        cluster.open_client(where) as client,
+        cluster.open_client(where, data) as client,
         progress_bars(show=show) as listen,
         open_rows_of(
             estimator, data, label, temporary_path(), with_y=True, on_progress=listen

@@ -54,7 +54,7 @@ def score(
     estimator = daskls.load(model)
     let_unknown(estimator, unknown)
     with (
-        cluster.open_client(where) as client,
+        cluster.open_client(where, data) as client,
         progress_bars(show=not quiet) as listen,
         open_rows_of(
             estimator, data, label, temporary_path(), with_y=True, on_progress=listen

@@ -25,7 +25,13 @@ from daskls.estimators.inputs import (
 )
 from daskls.estimators.predictions import Predictions
 from daskls.estimators.probability import probability_of
-from daskls.estimators.store import choose_store, copy_model, embed_model, extract_model
+from daskls.estimators.store import (
+    choose_store,
+    copy_model,
+    embed_model,
+    extract_model,
+    interrupts_told,
+)
 from daskls.estimators.view import fit_view
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
@@ -35,6 +41,7 @@ from daskls.run.contract import FitRequest
 from daskls.run.probe import shared_with_workers
 from daskls.run.repair import dropping_damage
 from daskls.run.rows import open_rows
+from daskls.run.workers import losses_made_good
 from daskls.store.lock import own_store
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
@@ -184,8 +191,9 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         sample_weight: Any = None,
         *,
         missing: Literal["refuse", "median"] = "refuse",
-        unknown: Literal["error", "zero"] = "error",
-        drop: Sequence[str] = (),
+        unknown: Literal["error", "zero"] | None = None,
+        handle_unknown: Literal["error", "ignore"] | None = None,
+        drop: str | Sequence[str] = (),
     ) -> Self:
         """Train on X and y, and keep a handle on the model.
 
@@ -204,9 +212,10 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             them regardless of their weights.
         missing : "refuse" or "median". Missing values of a table are refused, or replaced by
             the median; an added feature marks where.
-        unknown : "error" or "zero". A category in a query that no training row had is an
-            error, or zeros in all columns of its feature.
-        drop : names of columns of a table to leave out
+        unknown : "error" (None too) or "zero". A category in a query that no training row had
+            is an error, or zeros in all columns of its feature.
+        handle_unknown : "error" or "ignore", or None. scikit-learn's spelling of ``unknown``.
+        drop : names of columns of a table to leave out; several may be joined by commas
 
         Returns
         -------
@@ -219,12 +228,13 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         MemoryPlanError : the largest task, or the sample, would not fit a worker
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        from daskls.estimators.tables import TableOptions, training_rows, unless_empty
+        from daskls.estimators.tables import TableOptions, training_rows, unknown_of, unless_empty
 
         self._validate_params()
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
-        options = TableOptions(missing, unknown, tuple(drop), weight)
+        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+        options = TableOptions(missing, unknown_of(unknown, handle_unknown), dropped, weight)
         if not is_table(X) or (is_array_like(X) and not (y is None or isinstance(y, str))):
             options.check_unused("an array")
             request = self._request(X)
@@ -262,6 +272,8 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         from daskls.methods.fit import run_fit
 
         with (
+            interrupts_told(self.store),
+            losses_made_good(self.client),
             open_rows(*data, store / f"input-{uuid.uuid4().hex}") as rows,
             shared_with_workers(store, data, self.client),
             fit_view(request.estimator, rows.X.shape, store, self.client, self.verbose) as view,

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
-from daskls.estimators.tables import TableOptions, encoded_lazily, removed
+from daskls.estimators.tables import TableOptions, encoded_lazily, removed, unknown_of
 from daskls.store.dataset import Dataset
 from daskls.store.temporary import temporary_path
 from daskls.tables.frames import is_dask_frame, is_frame
@@ -35,7 +35,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     label : str or None. The column of labels, which becomes no feature.
     missing : "refuse" or "median". Missing values are refused, or replaced by the median of a
         seeded sample of rows; an added feature marks where.
-    unknown : "error" or "zero". A category that no row of `fit` had is an error, or zeros.
+    unknown : "error" (None too) or "zero". A category that no row of `fit` had is an error, or
+        zeros.
+    handle_unknown : "error" or "ignore", or None. scikit-learn's spelling of ``unknown``.
     drop : names of columns to leave out
     random_state : int. Seed of the sample that medians are taken of; the same rows, however they
         are distributed over files, partitions and blocks.
@@ -65,7 +67,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "label": [str, None],
         "missing": [StrOptions({"refuse", "median"})],
-        "unknown": [StrOptions({"error", "zero"})],
+        "unknown": [StrOptions({"error", "zero"}), None],
+        "handle_unknown": [StrOptions({"error", "ignore"}), None],
         "drop": ["array-like"],
         "random_state": [int],
     }
@@ -75,13 +78,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label: str | None = None,
         *,
         missing: Literal["refuse", "median"] = "refuse",
-        unknown: Literal["error", "zero"] = "error",
+        unknown: Literal["error", "zero"] | None = None,
+        handle_unknown: Literal["error", "ignore"] | None = None,
         drop: Any = (),
         random_state: int = 0,
     ) -> None:
         self.label = label
         self.missing = missing
         self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.drop = drop
         self.random_state = random_state
 
@@ -103,7 +108,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError : a parameter out of its choices
         """
         self._validate_params()
-        options = TableOptions(self.missing, self.unknown, tuple(self.drop))
+        options = TableOptions(
+            self.missing, unknown_of(self.unknown, self.handle_unknown), tuple(self.drop)
+        )
         with removed(temporary_path()) as scratch:
             source = self._open(X, scratch)
             label = pick_label_column(source, self.label, required=False)

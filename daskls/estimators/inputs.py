@@ -23,7 +23,7 @@ from daskls.estimators.columns import check_columns
 from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Labels, Reals
 from daskls.run.labels import check_label_kind, first_bad_label, label_error
 from daskls.run.rows import open_column
-from daskls.run.values import check_unmasked
+from daskls.run.values import check_values
 
 __all__ = [
     "candidates",
@@ -181,7 +181,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     DataError : a masked array; a DataFrame with columns of text, categories or dates, which it
         names; anything that is not a 2-d array of numbers
     """
-    check_unmasked(X, "X")
+    check_values(X, "X")
     # First: some sparse matrices are mappings.
     _check_dense(X)
     _check_container(X)
@@ -238,6 +238,8 @@ def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
     ------
     DataError : as `check_rows`, `check_labels` and `check_weights`; lengths that differ
     """
+    for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        check_values(values, name)
     if is_in_memory(X):
         if y is None:
             name = type(estimator).__name__
@@ -263,7 +265,7 @@ def check_labels(y: Any) -> Labels:
     DataError : a masked array, labels of an unknown kind, NaN or infinity; more than one label a
         row
     """
-    check_unmasked(y, "y")
+    check_values(y, "y")
     # NumPy would make text of the numbers in a list that holds both.
     if isinstance(y, list | tuple) and {isinstance(label, str) for label in y} == {False, True}:
         y = np.array(y, dtype=object)
@@ -286,7 +288,7 @@ def check_weights(sample_weight: Any) -> Float64:
     ------
     DataError : a masked array, a single number, or values that are not numbers
     """
-    check_unmasked(sample_weight, "sample_weight")
+    check_values(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight)
     if weights.ndim == 0:
         raise DataError(

@@ -22,7 +22,7 @@ from daskls.estimators.scale import FeatureScaleParam
 from daskls.records import Float64
 from daskls.run.compute import compute
 from daskls.run.rows import open_rows
-from daskls.run.values import check_unmasked
+from daskls.run.values import check_values
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 from daskls.tables.frames import is_array_like
 from daskls.tables.paths import is_table
@@ -130,7 +130,7 @@ class NoiseFilter(SharesClient):
                 f"transform takes arrays, not the path {os.fspath(X)!r}; clean_dataset writes a "
                 "data set without the rows that look mislabeled."
             )
-        check_unmasked(X, "X")
+        check_values(X, "X")
         if is_in_memory(X):
             X = np.asarray(X)
         elif not isinstance(X, da.Array):

@@ -3,6 +3,8 @@
 import io
 import os
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dask
@@ -14,7 +16,7 @@ from daskls.store.folder import Folder
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
-__all__ = ["choose_store", "copy_model", "embed_model", "extract_model"]
+__all__ = ["choose_store", "copy_model", "embed_model", "extract_model", "interrupts_told"]
 
 # A pickle of an estimator with a temporary store holds its model, up to this size.
 MAX_EMBEDDED_NBYTES = 64 << 20
@@ -32,6 +34,22 @@ def choose_store(store: str | os.PathLike[str] | None) -> tuple[Path, TemporaryF
         return path, None
     keep = TemporaryFolder(dask.config.get("temporary-directory", None))
     return keep.path / "model.zarr", keep
+
+
+@contextmanager
+def interrupts_told(store: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Let the KeyboardInterrupt that stops a fit say how to go on, as its last line."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.args = (
+            "without store= nothing is kept; with it, the same call would go on from what is "
+            "finished"
+            if store is None
+            else f"what is finished is kept; the same call, on store={os.fspath(store)!r}, goes "
+            "on from there",
+        )
+        raise
 
 
 def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:

@@ -23,7 +23,7 @@ from daskls.store.folder import Folder
 from daskls.store.temporary import temporary_path
 from daskls.tables.encoding import ColumnEncoding, TableEncoding
 from daskls.tables.frames import column_names, is_array_like, is_dask_frame, open_frame
-from daskls.tables.labels import pick_label_column
+from daskls.tables.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.tables.paths import check_label, open_table, table_kind
 from daskls.tables.scan import scan_labels, scan_table
 from daskls.tables.source import TableSource
@@ -37,12 +37,15 @@ __all__ = [
     "removed",
     "score_table",
     "training_rows",
+    "unknown_of",
     "unless_empty",
     "weight_column",
 ]
 
 Listener = Callable[[Progress], None] | None
 CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
+# What scikit-learn's encoders call it, as ``handle_unknown``.
+SPELLINGS = {"error": "error", "ignore": "zero"}
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,6 @@ class TableOptions:
             value = getattr(self, name)
             if value not in choices:
                 raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
-        if isinstance(self.drop, str):
-            raise ParameterError(f"drop is {self.drop!r}; give a list of names of columns.")
 
     def check_unused(self, what: str) -> None:
         """Refuse options where there is no table of named columns to use them on.
@@ -82,6 +83,28 @@ class TableOptions:
                     "no kinds; it is for CSV and Parquet files and for DataFrames with "
                     'y="column". Leave it out.'
                 )
+
+
+def unknown_of(unknown: Any, handle_unknown: Any) -> Any:
+    """Return "error", "zero", or what else was given as ``unknown``; the other is scikit-learn's.
+
+    Raises
+    ------
+    ParameterError : a spelling that scikit-learn does not have, or two that contradict
+    """
+    if handle_unknown is None:
+        return "error" if unknown is None else unknown
+    if handle_unknown not in SPELLINGS:
+        raise ParameterError(
+            f"handle_unknown is {handle_unknown!r}; it must be one of {tuple(SPELLINGS)}."
+        )
+    meant = SPELLINGS[handle_unknown]
+    if unknown not in (None, meant):
+        raise ParameterError(
+            f"unknown={unknown!r} and handle_unknown={handle_unknown!r} contradict each other: "
+            f"the latter is scikit-learn's spelling of unknown={meant!r}. Give one of them."
+        )
+    return meant
 
 
 def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
@@ -252,12 +275,12 @@ def query_rows(
             return
         own = getattr(estimator, "table_", None)
         source = open_table(X, label or (own.label if own else None), scratch)
-        if with_y and label is None and own is not None and own.label in source.names:
-            label = own.label
-        label = pick_label_column(source, label, required=with_y)
+        if with_y:
+            label = asked_label_column(source, label, own.label if own else None)
         encoding = own or _plain_encoding(estimator, source, label)
         labels, n_rows = None, source.n_rows
         if with_y and label is not None:
+            check_no_feature(label, encoding.column_names)
             n_rows, labels = scan_labels(source, label)
         dataset = write_table(
             source,

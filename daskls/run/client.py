@@ -23,7 +23,7 @@ def current_client(client: Any = None) -> Any:
 
     Raises
     ------
-    ParameterError : when what is given is no client
+    ParameterError : when what is given is no client, or an asynchronous one
     ClusterError : when the client is closed
     """
     if client is None:
@@ -33,6 +33,12 @@ def current_client(client: Any = None) -> Any:
         raise ParameterError(
             f"client is {client!r}; it must be a distributed Client or None. Connect first: "
             f"client=distributed.Client({example!r})."
+        )
+    if client is not None and client.asynchronous:
+        raise ParameterError(
+            "The client is asynchronous: its answers are coroutines, for which no fit waits. Give "
+            "one that waits, client=distributed.Client(address); from a coroutine call fit in a "
+            "thread, await asyncio.to_thread(model.fit, X, y), so that the loop goes on."
         )
     if client is not None and client.status in ("closing", "closed"):
         raise ClusterError(

@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 from dask.callbacks import Callback
 
+from daskls.datasets.readers._table import listed
 from daskls.errors import DataError
 from daskls.records import Int64, Labels
 from daskls.run.compute import local_scheduler, stream
@@ -82,9 +83,10 @@ def count_confusion(
 def _check_labels(dataset: Any, known: list[Any]) -> None:
     """Refuse a data set whose labels are all foreign to the model, before anything is computed."""
     if dataset.classes is not None and not set(dataset.classes) & set(known):
+        foreign, own = (listed(list(map(str, labels))) for labels in (dataset.classes, known))
         raise DataError(
-            f"The data set {dataset.path} has the classes {dataset.classes}, the model "
-            f"{known}: they have none in common. Score on data of the kind that it was trained on."
+            f"The data set {dataset.path} has the classes [{foreign}], the model [{own}]: they "
+            "have none in common. Score on data of the kind that it was trained on."
         )
 
 

@@ -26,7 +26,7 @@ from daskls.run.chunks import (
     row_chunks,
 )
 from daskls.run.labels import check_label_kind
-from daskls.run.values import check_unmasked
+from daskls.run.values import check_values
 from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
 from daskls.store.artifacts import open_store
 from daskls.targets import TARGET_DTYPES
@@ -184,7 +184,7 @@ def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
 
 def _open(source: Any, name: str, nbytes: int) -> da.Array:
     """Return a Dask array of a Dask or Zarr array, or of a path to one."""
-    check_unmasked(source, name)
+    check_values(source, name)
     # An xarray DataArray over Dask.
     if hasattr(source, "dims") and isinstance(getattr(source, "data", None), da.Array):
         source = source.data

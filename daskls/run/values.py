@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+from dask.delayed import Delayed
 
 from daskls.errors import DataError
 from daskls.records import LARGEST_FEATURE, Reals
 
-__all__ = ["check_unmasked", "first_bad_value", "value_error"]
+__all__ = ["check_values", "first_bad_value", "value_error"]
 
 # Tiles and their masks stay in the cache: a million rows of 28 features take 20 ms, where 65,536
 # rows at once take 31 and all together 68.
@@ -21,7 +22,7 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
     ------
     DataError : masked values, which the metadata of a Dask array do not show
     """
-    check_unmasked(X, "X")
+    check_values(X, "X")
     if X.dtype.kind != "f":
         return None
     # The kind says that they are floats; no type follows from it.
@@ -37,25 +38,40 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
     return None
 
 
-def check_unmasked(values: Any, name: str) -> None:
-    """Refuse masked arrays: their masks would be lost, and masked values taken for data.
+def check_values(values: Any, name: str) -> None:
+    """Refuse what would not be taken for the values that it stands for.
 
     Raises
     ------
-    DataError
+    DataError : masked arrays, whose masks would be lost; delayed objects and futures
     """
     if isinstance(getattr(values, "_meta", values), np.ma.MaskedArray):
         raise DataError(
             f"{name} is a masked array, whose masked values would be taken for data. Fill them "
             "with .filled(value), or leave their rows out."
         )
+    is_delayed = isinstance(values, Delayed)
+    # Futures by what they can do: those of distributed have a class that only it loads.
+    if is_delayed or (hasattr(values, "done") and hasattr(values, "result")):
+        call = "compute" if is_delayed else "result"
+        raise DataError(
+            f"{name} is of type {type(values).__name__}, whose shape is not known before it is "
+            f"computed. Pass its value, {name}.{call}(), or say what it will be: "
+            f"dask.array.from_delayed({name}, shape, dtype) stays lazy."
+        )
 
 
 def value_error(row: int, value: float, name: str = "X") -> DataError:
     """Return the error for a value that no kernel can take."""
-    what = "NaN" if value != value else "infinity" if np.isinf(value) else f"{value:g}"
+    if np.isfinite(value):
+        return DataError(
+            f"Input {name} contains {value:g}, first in row {row}; values must be at most "
+            f"{LARGEST_FEATURE:g} in size, as squared distances of larger ones overflow float32. "
+            "Where it stands for a missing value, impute it or remove the row; else bring the "
+            "feature to a smaller unit, or take its logarithm."
+        )
+    what = "NaN" if value != value else "infinity"
     return DataError(
-        f"Input {name} contains {what}, first in row {row}; values must be finite and at most "
-        f"{LARGEST_FEATURE:g} in size (no NaN, no inf). Impute or remove the rows, for example "
-        "with scikit-learn's SimpleImputer."
+        f"Input {name} contains {what}, first in row {row}; values must be finite (no NaN, no "
+        "inf). Impute or remove the rows, for example with scikit-learn's SimpleImputer."
     )

@@ -1,15 +1,20 @@
 """Asking the workers of a cluster, beside their tasks; workers lost meanwhile are no error."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from daskls._version import __version__
 from daskls.errors import ClusterError
+from daskls.run.client import current_client
 from daskls.run.patience import Patience, ask_scheduler, losses_told, patience_s
 
-__all__ = ["ask_workers", "find_running", "wait_for_worker"]
+__all__ = ["ask_workers", "find_running", "losses_made_good", "wait_for_worker"]
+
+log = logging.getLogger("daskls")
 
 # Seconds that a worker has for its answer: its first one waits for its imports.
 WORKER_ANSWER_S = 30.0
@@ -40,6 +45,34 @@ def find_running(client: Any) -> dict[str, dict[str, Any]]:
     found = ask_scheduler(client)
     workers = {} if found is None else found[0]
     return {w: at for w, at in workers.items() if at["status"] == "running"}
+
+
+@contextmanager
+def losses_made_good(client: Any) -> Iterator[None]:
+    """Log that all is well where a fit ended well though workers were lost.
+
+    Distributed logs each loss, some as errors, and not what became of it.
+    """
+    client = current_client(client)
+    before = _addresses(client)
+    yield
+    after = _addresses(client)
+    lost = before - after
+    # A scheduler that does not answer tells nothing.
+    if after and lost:
+        log.warning(
+            "%d of %d worker(s) left the cluster during the fit (%s first): what they had not "
+            "finished ran again, and the model is the same. Nothing is to be done.",
+            len(lost),
+            len(before),
+            min(lost),
+        )
+
+
+def _addresses(client: Any) -> set[str]:
+    """Return the addresses of a client's workers; none where there is no client, or no answer."""
+    found = None if client is None else ask_scheduler(client)
+    return set() if found is None else set(found[0])
 
 
 def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[str, Any]:

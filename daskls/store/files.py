@@ -26,9 +26,19 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
     Raises
     ------
     StoreError : for a URL of another kind. The exchange needs positioned reads and atomic
-        renames, which a local or a shared file system has and an object store has not.
+        renames, which a local or a shared file system has and an object store has not. For no
+        text, and for the home folder of a user that is not there: both would be the working
+        directory, or a folder in it.
     """
     text = expand_path(location)
+    if not text:
+        raise StoreError(f"The {what} is an empty text. Give the path of a folder.")
+    if text.startswith("~"):
+        user = text.split(os.sep)[0]
+        raise StoreError(
+            f"The {what} {text!r} begins with {user!r}, but no home folder of that user is known. "
+            f"Correct the name; a folder that is called so is './{text}'."
+        )
     if "://" in text:
         raise StoreError(
             f"The {what} {text!r} is a URL; daskls writes to a local or shared file system only. "

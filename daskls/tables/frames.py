@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+from dask.delayed import Delayed
 
 from daskls.errors import DataError
 from daskls.store.dataset import WRITE_AGAIN
@@ -32,6 +33,9 @@ def frame_kind(X: Any) -> str | None:
     """Return the package and class of a table, as "pandas.DataFrame"; None for anything else."""
     kind = type(X)
     package, name = kind.__module__.split(".")[0], kind.__name__
+    # A delayed object has every attribute that it is asked for.
+    if isinstance(X, Delayed):
+        return None
     if dask.is_dask_collection(X) and hasattr(X, "npartitions") and hasattr(X, "columns"):
         return "dask.DataFrame"
     known = {

@@ -9,7 +9,13 @@ from daskls.records import Labels
 from daskls.tables.arrow import as_text, is_text
 from daskls.tables.source import TableSource
 
-__all__ = ["add_labels", "pick_label_column", "raw_labels"]
+__all__ = [
+    "add_labels",
+    "asked_label_column",
+    "check_no_feature",
+    "pick_label_column",
+    "raw_labels",
+]
 
 
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
@@ -32,6 +38,40 @@ def pick_label_column(source: TableSource, label: str | None, *, required: bool)
             f"{listed(names)}."
         )
     return label
+
+
+def asked_label_column(source: TableSource, label: str | None, trained: str | None) -> str:
+    """Return the column that a table is scored by: the named one, or that of the training table.
+
+    It is never guessed: a feature may have a usual name of labels.
+
+    Raises
+    ------
+    DataError : none is known, or it is not there
+    """
+    known = label or trained
+    if known is not None and known in source.names:
+        return known
+    lacks = "may hold its labels in any column" if known is None else f"has no column {known!r}"
+    raise DataError(
+        f"{source.where} {lacks}; its {len(source.names)} columns are: {listed(source.names)}. "
+        f"{'' if label or known is None else 'The training table had its labels there. '}"
+        "Name the column that holds the labels: --label NAME, or score(X, NAME)."
+    )
+
+
+def check_no_feature(label: str, features: list[str]) -> None:
+    """Refuse a feature as the column of labels.
+
+    Raises
+    ------
+    DataError
+    """
+    if label in features:
+        raise DataError(
+            f"The label {label!r} is a feature that the model was trained on. Name the column that "
+            "holds the labels: --label NAME, or score(X, NAME)."
+        )
 
 
 def add_labels(scan: LabelScan, values: Any, source: TableSource, name: str, row: int) -> None:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
 
 from daskls.datasets.readers._labels import LabelCoder, LabelScan
+from daskls.datasets.readers._table import listed
 from daskls.errors import DataError
 from daskls.partition.shuffle import row_keys
 from daskls.records import Float64, Keys
@@ -109,42 +111,27 @@ class _Column:
             self.first_text = (row, str(texts[0] if texts else held[0]))
         return numbers
 
-    def encoding(self, missing: Missing, where: str) -> ColumnEncoding:
-        """Decide what becomes of the column.
-
-        Raises
-        ------
-        DataError : missing values that are refused, dates, too many categories
-        """
-        if self.first_missing is not None and missing == "refuse":
-            raise DataError(
-                f"{where}: column {self.name!r} has a missing value in row {self.first_missing} "
-                "(the first is 0). Fill or remove such rows, or let the median stand for them and "
-                'a column say so: --missing median, or fit(..., missing="median").'
-            )
+    def encoding(self) -> ColumnEncoding:
+        """Decide what becomes of the column."""
         has_missing = self.first_missing is not None
         if self.may_be_number:
             median = self.sample.median() if has_missing and self.sample is not None else None
             return ColumnEncoding(self.name, "number", fill=median)
-        fill = 0.0 if has_missing else None
-        if self.values is None:
-            raise DataError(self._too_many(where))
-        if self.values and {value.lower() for value in self.values} <= set(FLAGS):
+        fill, values = 0.0 if has_missing else None, self.values or set()
+        if values and {value.lower() for value in values} <= set(FLAGS):
             return ColumnEncoding(self.name, "flag", fill=fill)
-        if _are_dates(self.values):
-            raise _date_error(where, self.name, "text that is dates")
-        return ColumnEncoding(self.name, "category", tuple(sorted(self.values)), fill)
+        return ColumnEncoding(self.name, "category", tuple(sorted(values)), fill)
 
-    def _too_many(self, where: str) -> str:
-        """Say that a column has too many categories, and what to do."""
-        held = ""
+    def held(self) -> str | None:
+        """Say what the column holds if it becomes no features."""
+        if self.may_be_number:
+            return None
+        if self.values is not None:
+            return "text that is dates" if _are_dates(self.values) else None
+        first = ""
         if self.first_text is not None:
-            held = f" ({self.first_text[1]!r} is the first, from row {self.first_text[0]} on)"
-        return (
-            f"{where}: column {self.name!r} holds text{held}, of more than {MAX_CATEGORIES} "
-            f"different values; up to {MAX_CATEGORIES} become a column each. Leave it out: --drop "
-            f"{self.name!r}, or fit(..., drop=[{self.name!r}]); or make numbers of it first."
-        )
+            first = f" ({self.first_text[1]!r} is the first, from row {self.first_text[0]} on)"
+        return f"text{first} of more than {MAX_CATEGORIES} different values"
 
 
 def _reads(value: str, is_typed: bool) -> bool:
@@ -161,15 +148,6 @@ def _are_dates(values: set[str]) -> bool:
     heads = [value.strip()[:10] for value in values]
     return bool(heads) and all(
         len(h) == 10 and h[4] == h[7] == "-" and (h[:4] + h[5:7] + h[8:]).isdigit() for h in heads
-    )
-
-
-def _date_error(where: str, name: str, kind: str) -> DataError:
-    """Return the error of a column of dates."""
-    return DataError(
-        f"{where}: column {name!r} holds {kind}, which no distance is defined for. Make numbers of "
-        "it first, as days since a fixed date or the day of the year, or leave it out: --drop "
-        f"{name!r}, or fit(..., drop=[{name!r}])."
     )
 
 
@@ -200,12 +178,17 @@ def scan_table(
     """
     names = _feature_columns(source, label, drop or [])
     kinds = {name: source.schema.field(name).type for name in names}
-    for name, kind in kinds.items():
-        _check_kind(source.where, name, kind)
-    columns = [_Column(n, kind, with_median=missing == "median") for n, kind in kinds.items()]
+    refused = {name: held for name, kind in kinds.items() if (held := _held_by_kind(kind))}
+    columns = [
+        _Column(name, kind, with_median=missing == "median")
+        for name, kind in kinds.items()
+        if name not in refused
+    ]
     labels = None if label is None else LabelScan()
     row = 0
-    for batch in source.batches(names if label is None else [*names, label]):
+    # Though some are refused already, all are read: one error names every column.
+    read = [column.name for column in columns]
+    for batch in source.batches(read if label is None else [*read, label]):
         keys = row_keys(np.arange(row, row + batch.num_rows), MEDIAN_ROWS(seed))
         for column in columns:
             values = column_of(batch, column.name)
@@ -215,7 +198,14 @@ def scan_table(
         row += batch.num_rows
     if not row:
         raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
-    found = tuple(column.encoding(missing, source.where) for column in columns)
+    refused |= {column.name: held for column in columns if (held := column.held())}
+    gaps = [column for column in columns if missing == "refuse" and column.name not in refused]
+    _check_columns(
+        source.where,
+        {name: refused[name] for name in names if name in refused},
+        {c.name: c.first_missing for c in gaps if c.first_missing is not None},
+    )
+    found = tuple(column.encoding() for column in columns)
     encoding = TableEncoding(found, label, unknown, _dtype(source, kinds))
     _check_features(encoding.feature_names, source.where)
     return ScannedTable(row, encoding, None if labels is None else labels.finish())
@@ -237,40 +227,72 @@ def _check_features(names: list[str], where: str) -> None:
 
 
 def _feature_columns(source: TableSource, label: str | None, drop: list[str]) -> list[str]:
-    """Return the columns that become features."""
-    strange = [name for name in drop if name not in source.names]
+    """Return the columns that become features; names to leave out may be joined by commas."""
+    known = set(source.names)
+    dropped = {part for name in drop for part in ([name] if name in known else name.split(","))}
+    strange = sorted(dropped - known)
     if strange:
         raise DataError(
-            f"{source.where} has no column {strange[0]!r} to leave out; its columns are "
-            f"{', '.join(source.names[:20])}."
+            f"{source.where} has no column {', '.join(map(repr, strange))} to leave out; its "
+            f"columns are {listed(source.names)}."
         )
-    names = [name for name in source.names if name != label and name not in set(drop)]
+    names = [name for name in source.names if name != label and name not in dropped]
     if not names:
         raise DataError(f"{source.where} has no feature columns besides the label {label!r}.")
     return names
 
 
-def _check_kind(where: str, name: str, kind: Any) -> None:
-    """Refuse columns that are neither numbers, nor text, nor categories.
+def _held_by_kind(kind: Any) -> str | None:
+    """Say what a column holds if its kind is neither numbers, nor text, nor categories."""
+    if is_date(kind):
+        return f"dates or times ({kind})"
+    types = import_arrow().types
+    known = is_number(kind) or is_text(kind) or is_category(kind)
+    if known or types.is_boolean(kind) or types.is_null(kind):
+        return None
+    return f"{kind}, which is neither numbers, text nor categories"
+
+
+def _check_columns(where: str, refused: dict[str, str], gaps: dict[str, int]) -> None:
+    """Refuse columns that become no features, and those with missing values, all of them at once.
+
+    Parameters
+    ----------
+    where : str. What to call the table.
+    refused : what each of the former holds, by name
+    gaps : the first row without a value of each of the latter, by name
 
     Raises
     ------
     DataError
     """
-    if is_date(kind):
-        raise _date_error(where, name, f"dates or times ({kind})")
-    types = import_arrow().types
-    if not (
-        is_number(kind)
-        or is_text(kind)
-        or is_category(kind)
-        or types.is_boolean(kind)
-        or types.is_null(kind)
-    ):
-        raise DataError(
-            f"{where}: column {name!r} holds {kind}, which is neither numbers, text nor "
-            f"categories. Make numbers of it first, or leave it out: --drop {name!r}."
+    said = []
+    if refused:
+        told = listed([f"column {name!r} holds {held}" for name, held in refused.items()])
+        said.append(
+            f"{told}. No distance is defined for that. Leave such columns out: "
+            f"{_drop_line(list(refused))}, or fit(..., drop={list(refused)}); or make numbers of "
+            "them first, of dates as days since a fixed one."
         )
+    if gaps:
+        told = listed([f"column {n!r} has a missing value in row {row}" for n, row in gaps.items()])
+        said.append(
+            f"{told} (the first is 0). Fill or remove such rows, or let the median stand for them "
+            'and a column say so: --missing median, or fit(..., missing="median").'
+        )
+    if said:
+        raise DataError(f"{where}: {' Besides, '.join(said)}")
+
+
+def _drop_line(names: list[str]) -> str:
+    """Return the options that leave columns out, as a shell takes them.
+
+    >>> _drop_line(["id", "the day", "a,b"])
+    "--drop 'id,the day' --drop a,b"
+    """
+    joined = [",".join(name for name in names if "," not in name)]
+    apart = [name for name in names if "," in name]
+    return " ".join(f"--drop {quote(text)}" for text in [*joined, *apart] if text)
 
 
 def _dtype(source: TableSource, kinds: dict[str, Any]) -> str:

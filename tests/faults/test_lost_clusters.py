@@ -187,14 +187,22 @@ def test_one_long_task_is_progress(lasting_client, tmp_path):
     assert_same_model(small_svc().fit(X, y), model)
 
 
-def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, tmp_path):
+@pytest.fixture
+def heeded_interrupts():
+    """Let SIGINT interrupt: where the tests are a shell's background job it would be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, heeded_interrupts, tmp_path):
     import _thread
 
     happening = when_blocks_run(tmp_path, _thread.interrupt_main)
     with pytest.raises(KeyboardInterrupt):
         small_svc(client=lasting_client, store=tmp_path / "m").fit(*slow_data(tmp_path))
     happening.join()
-    wait_until(lambda: not any(lasting_client.processing().values()), seconds=10)
+    wait_until(lambda: not any(lasting_client.processing().values()))
 
 
 # Workers that come, go, or cannot take part

@@ -165,7 +165,7 @@ def test_kinds_do_not_depend_on_where_a_block_of_text_ends(tmp_path, monkeypatch
 def test_missing_values_are_refused_by_default(tmp_path):
     row = int(TRAIN.age.isna().argmax())
     for source in (TRAIN, write(TRAIN, tmp_path / "train.csv")):
-        with pytest.raises(DataError, match=rf"'age' has a missing value in row {row} .*median"):
+        with pytest.raises(DataError, match=rf"'age' has a missing value in row {row}, .*median"):
             daskls.VoronoiSVC(**PARAMS).fit(source, "kind")
     text = "age,kind\n1,a\nNA,b\n"
     (tmp_path / "na.csv").write_text(text)

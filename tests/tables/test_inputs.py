@@ -392,12 +392,13 @@ def spreadsheet(folder):
     return folder / "rows.xlsx"
 
 
+DAY = pd.Timestamp("2020-01-01")
 GAP = [None, *[1.0] * 79]
 CODES = np.arange(80) % 2
 NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES)})
 # What `fit` is given, by its name in docs/data.md.
 REFUSED = {
-    "a column of dates": lambda _: (table(day=pd.Timestamp("2020-01-01")), "kind"),
+    "columns of dates": lambda _: (table(**dict.fromkeys(("day", "hour"), DAY)), "kind"),
     "text of more than 64 values": lambda _: (table(name=[f"n{i}" for i in range(80)]), "kind"),
     'missing values, without `missing="median"`': lambda _: (table(b=GAP), "kind"),
     "a missing label": lambda _: (table(kind=GAP), "kind"),

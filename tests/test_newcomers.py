@@ -1,0 +1,261 @@
+"""What a newcomer sees: of calls that look right and are not, and of events that need no help."""
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+
+import dask
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+from support import PAPER_OPTIONS, assert_same_model, checkers, python_env, small_svc
+from support import run_cli as run
+
+import daskls
+from daskls import DataError, ParameterError, StoreError, TableEncoder
+from daskls.store.dataset import DatasetWriter
+
+X, Y = checkers(300)
+HERE = ("--workers", "0", "--quiet")
+SMALL = (*PAPER_OPTIONS, "--cell-size", "100", "--cv", "2", "--C", "10", "--gamma", "20")
+# A feature has the name that labels often have.
+ROWS = pd.DataFrame(X, columns=["x", "y"])
+
+
+def test_the_package_is_a_program():
+    command = [sys.executable, "-m", "daskls", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=python_env())
+    assert done.stdout == f"daskls {daskls.__version__}\n"
+
+
+# Labels of a table
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Return a folder with the model of a table, one of an array, one of named columns; tables."""
+    folder = tmp_path_factory.mktemp("models")
+    ROWS.to_csv(folder / "bare.csv", index=False)
+    ROWS.assign(t=Y).to_csv(folder / "rows.csv", index=False)
+    small_svc(store=folder / "table").fit(folder / "rows.csv", "t")
+    small_svc(store=folder / "array").fit(X, Y)
+    small_svc(store=folder / "named").fit(ROWS, Y)
+    return folder
+
+
+KNOWN = "has no column 't'; its 2 columns are: x, y. The training table had its labels there."
+UNKNOWN = "may hold its labels in any column; its 2 columns are: x, y. Name the column"
+
+
+@pytest.mark.parametrize(
+    ("model", "told"), [("table", KNOWN), ("array", UNKNOWN), ("named", UNKNOWN)]
+)
+def test_a_label_is_never_guessed_in_scoring(model, told, models):
+    error = run("score", models / model, models / "bare.csv", *HERE, code=1).stderr
+    assert told in error
+    assert "--label NAME" in error
+    with pytest.raises(DataError, match="Name the column that holds the labels"):
+        daskls.load(models / model).score(models / "bare.csv")
+
+
+@pytest.mark.parametrize("model", ["table", "named"])
+def test_a_feature_is_no_label(model, models):
+    error = run("score", models / model, models / "rows.csv", "--label", "y", *HERE, code=1).stderr
+    assert "The label 'y' is a feature that the model was trained on." in error
+
+
+@pytest.mark.parametrize("model", ["table", "array", "named"])
+def test_the_label_of_training_or_the_named_one_is_scored(model, models):
+    label = () if model == "table" else ("--label", "t")
+    printed = run("score", models / model, models / "rows.csv", *label, "--json", *HERE).stdout
+    assert json.loads(printed)["accuracy"] == daskls.load(models / "array").score(X, Y)
+
+
+def test_foreign_classes_are_told_in_a_line(models, tmp_path):
+    with DatasetWriter(tmp_path / "d", 2, "f8", classes=[f"c{i}" for i in range(100)]) as writer:
+        writer.append(X, np.arange(300) % 100)
+    error = run("score", models / "array", tmp_path / "d", *HERE, code=1).stderr
+    assert "c19, ...]" in error
+    assert "c20" not in error
+
+
+# Things that are no rows, no values, no places
+
+
+def test_an_asynchronous_client_is_refused_with_what_waits():
+    async def fit():
+        async with Client(processes=False, asynchronous=True, dashboard_address=":0") as client:
+            for given in (client, None):
+                with pytest.raises(ParameterError, match=r"asynchronous.*asyncio\.to_thread"):
+                    small_svc(client=given).fit(X, Y)
+
+    asyncio.run(fit())
+
+
+@pytest.fixture(scope="module")
+def lazy():
+    """Return functions that make a delayed object and a future of a value."""
+    with Client(processes=False, dashboard_address=":0", set_as_default=False) as client:
+        yield {"compute": dask.delayed, "result": client.scatter}
+
+
+@pytest.mark.parametrize("call", ["compute", "result"])
+def test_what_is_not_computed_yet_is_told_by_its_kind(call, lazy):
+    late, model = lazy[call], small_svc().fit(X, Y)
+    said = rf"shape is not known .*{{}}\.{call}\(\).*dask\.array\.from_delayed"
+    for ask in (model.predict, lambda rows: small_svc().fit(rows, Y)):
+        with pytest.raises(DataError, match=said.format("X")):
+            ask(late(X))
+    with pytest.raises(DataError, match=said.format("y")):
+        small_svc().fit(X, late(Y))
+    with pytest.raises(DataError, match=said.format("sample_weight")):
+        small_svc().fit(X, Y, late(np.ones(300)))
+
+
+@pytest.mark.parametrize("value", [1.1e18, -1e200])
+def test_a_value_that_is_too_large_is_not_called_missing(value):
+    rows = X.copy()
+    rows[7, 1] = value
+    with pytest.raises(DataError, match=r"contains .*e\+.*, first in row 7.*at most 1e\+18"):
+        small_svc().fit(rows, Y)
+    rows[7, 1] = np.inf
+    with pytest.raises(DataError, match=r"infinity, first in row 7.*finite.*SimpleImputer"):
+        small_svc().fit(rows, Y)
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ("", "store is an empty text"),
+        ("~nobody-here/x", r"no home folder of that user.*'\./~nobody-here/x'"),
+    ],
+)
+def test_a_store_that_names_no_place_leaves_nothing(store, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match=said):
+        small_svc(store=store).fit(X, Y)
+    ROWS.assign(t=Y).to_csv("rows.csv", index=False)
+    error = run("fit", "rows.csv", store, "--label", "t", *SMALL, *HERE, code=1).stderr
+    assert ("empty" if not store else "no home folder") in error
+    assert os.listdir() == ["rows.csv"]
+
+
+# Columns that become no features
+
+
+@pytest.fixture(scope="module")
+def odd_columns(tmp_path_factory):
+    """Return the path of a table of two features, and of columns that are refused."""
+    path = tmp_path_factory.mktemp("odd") / "odd.parquet"
+    text = [f"n{i}" for i in range(300)]
+    days = pd.date_range("2020", periods=300)
+    odd = {"id": text, "the day": days, "a,b": days}
+    ROWS.assign(**odd, gap=[None, *range(299)], t=Y).to_parquet(path)
+    return path
+
+
+def test_one_error_names_every_refused_column_and_the_whole_drop_line(odd_columns, tmp_path):
+    fit = ("fit", odd_columns, tmp_path / "m", "--label", "t", *SMALL, *HERE)
+    error = run(*fit, code=1).stderr
+    for name in ("'id' holds text", "'the day' holds dates", "'a,b' holds dates"):
+        assert f"column {name}" in error
+    assert "column 'gap' has a missing value in row 0" in error
+    line = "--drop 'id,the day' --drop a,b"
+    assert f"Leave such columns out: {line}, or fit(..., drop=['id', 'the day', 'a,b'])" in error
+    assert "2 numbers as they are: x, y" in run(*fit, *shlex.split(line), "--drop", "gap").stdout
+
+
+def test_columns_to_leave_out_may_be_joined_by_commas(odd_columns):
+    model = small_svc().fit(odd_columns, "t", drop=["id,the day", "a,b", "gap"])
+    assert model.feature_names_in_.tolist() == ["x", "y"]
+    # A name that holds a comma is not to be joined with others.
+    with pytest.raises(DataError, match=r"no column 'a', 'b' to leave out"):
+        small_svc().fit(odd_columns, "t", drop="id,the day,a,b,gap")
+
+
+def test_the_spelling_of_scikit_learn_for_categories_that_are_new():
+    train = ROWS.assign(color=["red", "blue"] * 150, t=Y)
+    new = train.assign(color="green")
+    model = small_svc().fit(train, "t", unknown="zero")
+    same = small_svc().fit(train, "t", handle_unknown="ignore")
+    np.testing.assert_array_equal(same.decision_function(new), model.decision_function(new))
+    encoded = TableEncoder("t", handle_unknown="ignore").fit(train).transform(new)
+    assert not encoded[:, 2:].any()
+    strict = small_svc().fit(train, "t", handle_unknown="error")
+    with pytest.raises(DataError, match="which no training row had"):
+        strict.predict(new)
+    for unknown, other in (("zero", "error"), ("error", "ignore")):
+        for fit in (
+            lambda **both: small_svc().fit(train, "t", **both),
+            lambda **both: TableEncoder("t", **both).fit(train),
+        ):
+            with pytest.raises(ParameterError, match="contradict each other"):
+                fit(unknown=unknown, handle_unknown=other)
+    with pytest.raises(ParameterError, match="handle_unknown is 'warn'"):
+        small_svc().fit(train, "t", handle_unknown="warn")
+
+
+# Where commands run
+
+
+def test_small_data_starts_no_cluster_unless_asked(models, tmp_path, no_cluster):
+    rows, model = models / "rows.csv", tmp_path / "m"
+    run("fit", rows, model, "--label", "t", *SMALL, "-q")
+    run("score", model, rows, "-q")
+    run("predict", model, rows, tmp_path / "out.csv", "-q")
+    with DatasetWriter(tmp_path / "d", 2, "f8") as writer:
+        writer.append(X, Y)
+    run("score", models / "array", tmp_path / "d", "-q")
+    for asked in (("--workers", 1), ("--dashboard", ":0"), ("--threads-per-worker", 2)):
+        assert "a cluster was started" in run("score", model, rows, *asked, "-q", code=1).stderr
+
+
+def test_large_data_starts_a_cluster(models, tmp_path, no_cluster):
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        (tmp_path / "parts" / f"{i}.csv").write_text("x,y,t\n" + "0.25,0.5,1\n" * 400_000)
+    score = ("score", models / "table", tmp_path / "parts" / "*.csv", "-q")
+    assert "a cluster was started" in run(*score, code=1).stderr
+
+
+# Events
+
+
+@pytest.mark.parametrize(("is_kept", "said"), [(True, "goes on from there"), (False, "store=")])
+def test_an_interrupt_says_how_to_go_on(is_kept, said, tmp_path, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("daskls.methods.fit.run_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=said) as caught:
+        small_svc(store=tmp_path / "m" if is_kept else None).fit(X, Y)
+    assert (str(tmp_path / "m") in str(caught.value)) == is_kept
+
+
+def die_once(block, marker):
+    """End the process that holds this block, the first time."""
+    if not os.path.exists(marker):
+        open(marker, "x").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def test_a_lost_worker_is_followed_by_a_line_that_all_is_well(two_workers, tmp_path, caplog):
+    rows = da.from_array(X, chunks=(100, 2))
+    deadly = rows.map_blocks(die_once, str(tmp_path / "died"), dtype=X.dtype, meta=X)
+    with Client(two_workers, set_as_default=False) as client:
+        client.wait_for_workers(2)
+        model = small_svc(client=client).fit(deadly, Y)
+        assert "1 of 2 worker(s) left the cluster during the fit" in caplog.text
+        assert "the model is the same" in caplog.text
+        caplog.clear()
+        client.wait_for_workers(2)
+        same = small_svc(client=client).fit(rows, Y)
+        assert "left the cluster" not in caplog.text
+    assert_same_model(same, model)
