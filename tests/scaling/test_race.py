@@ -71,6 +71,18 @@ def test_descent_ends_where_no_neighbor_is_better():
     assert climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 3)[2] <= 3
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "exponential", "laplacian"])
+def test_equal_rows_have_no_distance(kernel):
+    # Products of these leave rounding errors of 1e-8 between them.
+    equal = np.repeat(A[:1] * np.float32(0.37), 80, axis=0)
+    assert median_distance(kernel, equal) == 1.0
+    other = equal[0] + np.array([3.0, 0.0, 0.0], "f4")
+    assert median_distance(kernel, np.vstack([equal, other])) == pytest.approx(3.0, rel=1e-6)
+    answers = Look(equal, Y[:80], WEIGHTS[:80], 50, kernel).errors(Trial(kernel, 8.0, 0.003))
+    mean = np.clip(np.average(Y[:50], axis=0, weights=WEIGHTS[:50]), -1, 1)
+    np.testing.assert_allclose(answers.squared, ((mean - Y[50:80]) ** 2).mean(axis=1), atol=2e-3)
+
+
 def test_given_values_are_all_that_is_tried():
     grid = TrialGrid.of(SolverSpec(C=(1.0, 5.0), gamma=(0.5, 2.0, 8.0)))
     look = Look(A, Y, WEIGHTS, 100, "rbf")

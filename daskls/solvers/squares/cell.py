@@ -11,6 +11,8 @@ __all__ = ["MergedRows", "gamma_in_cell", "median_distance", "merge_equal_rows",
 
 # Rows whose distances to each other tell the unit of widths.
 MEASURED_ROWS = 200
+# Of the largest distance to the origin: distances so small are those of equal rows.
+ROUNDING = 1e-7
 
 
 def signs_of(present: Ints, n_classes: int) -> Float64:
@@ -46,7 +48,9 @@ def median_distance(name: str, A: Float32) -> float:
     """Return the unit of a kernel's widths among some rows, see `gamma_in_cell`."""
     S = A[:: max(1, len(A) // MEASURED_ROWS)].astype(np.float64)
     D = find_kernel(name).distances(S)[np.triu_indices(len(S), 1)]
-    D = D[D > 0]
+    # Products leave rounding errors between equal rows, which are no distances.
+    largest = np.sqrt((S * S).sum(axis=1).max())
+    D = D[D > ROUNDING * largest]
     return float(np.median(D)) if len(D) else 1.0
 
 
