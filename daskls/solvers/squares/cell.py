@@ -49,8 +49,8 @@ def median_distance(name: str, A: Float32) -> float:
     S = A[:: max(1, len(A) // MEASURED_ROWS)].astype(np.float64)
     D = find_kernel(name).distances(S)[np.triu_indices(len(S), 1)]
     # Products leave rounding errors between equal rows, which are no distances.
-    largest = np.sqrt((S * S).sum(axis=1).max())
-    D = D[D > ROUNDING * largest]
+    least = ROUNDING * np.sqrt((S * S).sum(axis=1).max())
+    D = D[D > least]
     return float(np.median(D)) if len(D) else 1.0
 
 
