@@ -47,11 +47,10 @@ def gamma_in_cell(name: str, width: float, A: Float32) -> float:
 def median_distance(name: str, A: Float32) -> float:
     """Return the unit of a kernel's widths among some rows, see `gamma_in_cell`."""
     S = A[:: max(1, len(A) // MEASURED_ROWS)].astype(np.float64)
-    D = find_kernel(name).distances(S)[np.triu_indices(len(S), 1)]
+    apart = find_kernel(name).distances(S)[np.triu_indices(len(S), 1)]
     # Products leave rounding errors between equal rows, which are no distances.
-    least = ROUNDING * np.sqrt((S * S).sum(axis=1).max())
-    D = D[D > least]
-    return float(np.median(D)) if len(D) else 1.0
+    apart = apart[apart > ROUNDING * np.sqrt((S * S).sum(axis=1).max())]
+    return float(np.median(apart)) if len(apart) else 1.0
 
 
 @dataclass(frozen=True, eq=False)
