@@ -26,8 +26,8 @@ class Loss:
         against all others; the first are counted as votes.
     is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
         values, and not by each cell from a grid of its own.
-    knows_held_out : bool. Whether its solver knows the values of rows without them: maps to
-        probabilities need no fit of their own.
+    knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
+        of one class against all others: maps to probabilities need no fit of their own.
     unused : tuple of str. Parameters of estimators that it has no use for.
     """
 
