@@ -26,8 +26,9 @@ METHODS = {
     "hinge, None, rbf": cells(loss="hinge", feature_scale=None, kernel="rbf"),
     "squared_error, learned, auto": squares("learned", "auto"),
 }
-KINDS = ("sigmoid", "isotonic")
+KINDS = ("auto", "sigmoid", "isotonic")
 MAPS = (
+    "auto",
     "sigmoid",
     "isotonic",
     "CalibratedClassifierCV, sigmoid",
@@ -46,7 +47,9 @@ def keys() -> Iterator[Record]:
         for seed in range(N_SEEDS):
             for method in METHODS:
                 for maps in MAPS:
-                    yield {"set": name, "method": method, "maps": maps, "seed": seed}
+                    # Only least squares have maps without a second fit.
+                    if maps != "auto" or "squared_error" in method:
+                        yield {"set": name, "method": method, "maps": maps, "seed": seed}
             yield {"set": name, "method": BOOSTED, "maps": "its own", "seed": seed}
 
 
@@ -55,6 +58,7 @@ def estimator_of(method: str, maps: str, seed: int) -> Any:
         return BOOSTING[BOOSTED](seed)
     own = METHODS[method](seed)
     if maps.startswith("Calibrated"):
+        own.set_params(probability=False)
         return CalibratedClassifierCV(own, method=maps.split(", ")[1], cv=3)
     return own.set_params(probability=maps)
 

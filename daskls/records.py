@@ -302,6 +302,8 @@ class LocalModel:
         in all rows, which ``class_ptr`` gives to the first class.
     errors : float32 array, shape (n_gammas, n_costs), or None. The validation error of each
         combination that ran on all folds; -1 of those that were dropped, or not tried. For people.
+    held_out : float64 array, shape (q, r), or None. The values of the rows that were asked for,
+        each of a model without it; None of a constant.
     """
 
     frame: Frame
@@ -314,6 +316,7 @@ class LocalModel:
     report: CellReport
     decision: Decision = "ovo"
     errors: Float32 | None = None
+    held_out: Float64 | None = None
 
     @property
     def center(self) -> Float64:

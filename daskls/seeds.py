@@ -145,6 +145,11 @@ LANDMARKS = Stream(
 # Which fold each row of the data belongs to.
 ROW_FOLDS = KeyStream(1 << 48, users=("run.gather",))
 
+# ---- probabilities ----
+
+# Of which rows the values without them are kept, for the maps to probabilities.
+MAPPED_ROWS = KeyStream(1 << 55, users=("methods.held_out",))
+
 # ---- the scale of features ----
 
 # Which parts of space are looked at, and which of their cells; region 0 stands for all of them.

@@ -102,6 +102,15 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         """Return what is decided from the data before space is cut; None where nothing is."""
         return None
 
+    def _probability(self) -> str | None:
+        """Return which maps to probabilities a fit makes, see `FitRequest`."""
+        known = self._why_no_held_out() is None
+        return probability_of(self.probability, knows_held_out=known)
+
+    def _why_no_held_out(self) -> str | None:
+        """Return why a fit knows no values of rows without them; None where it does."""
+        return f"{type(self).__name__} knows none"
+
     def _sizes(self) -> dict[str, Any]:
         """Return the size of cells and what else of `FitRequest` is the method's own."""
         return {"cell_size": SEARCH_REGION_ROWS}
@@ -294,7 +303,7 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             scaling=self._scaling(),
             minds_units=self._minds_units(),
             minds_space=self._minds_space,
-            probability=probability_of(self.probability),
+            probability=self._probability(),
             **self._sizes(),
         )
 

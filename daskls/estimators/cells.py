@@ -151,6 +151,15 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         """Return what choices on edges, cells of one class and too many dimensions call for."""
         return advise_on_cells(self._reader, self._size_param, shrinkage)
 
+    def _why_no_held_out(self) -> str | None:
+        """Return why a fit knows no values of rows without them; None where it does."""
+        if not self._method().knows_held_out:
+            return super()._why_no_held_out()
+        name = self.get_params(deep=False)["loss"]
+        loss = LOSSES.get(("classes", name))
+        is_known = loss is not None and loss.knows_held_out
+        return None if is_known else f"loss={name!r} knows none"
+
     def _sizes(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
         is_global, size = self._loss().is_global, params[self._size_param]

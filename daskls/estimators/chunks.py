@@ -88,7 +88,7 @@ class RandomChunkSVC(CellClassifier):
         feature_coding: FeatureCodingParam = "none",
         feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = False,
+        probability: ProbabilityParam = "auto",
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,

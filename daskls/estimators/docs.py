@@ -132,14 +132,17 @@ feature_importances_ : float array (n_features_in_,). Factor times spread, summi
 class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "balanced" uses the
     counts of the whole data.""",
     "probability": """
-probability : bool, "sigmoid" or "isotonic", default False
-    Whether `predict_proba` is there. True or "sigmoid": Platt's sigmoid, one a class; "isotonic":
-    steps that rise, one map for all classes of fewer than 1000 rows. They are fitted to decision
-    values (of more classes than two, to these or to how far each is above the best other,
-    whichever makes the rows likelier) of some 10,000 rows that were held out: the method is fitted
-    once more to at most 60,000 rows of a few parts of space, five times where there are fewer than
-    10,000 (or to 10,000 random rows, by methods whose models are of all of space). Weights of
-    classes do not change how probable a class is.""",
+probability : "auto", bool, "sigmoid" or "isotonic", default <default>
+    Whether `predict_proba` is there. "auto": where the fit knows the values of rows without them,
+    which is that of VoronoiSVC with loss="squared_error". Platt's sigmoids are fitted to those of
+    all rows, of more than 5000 to those of 64 a cell, 1000 at least, without a second fit. Else,
+    and of False, it is not. True or "sigmoid": Platt's sigmoid, one a class; "isotonic": steps that
+    rise, one map for all classes of fewer than 1000 rows. These are fitted to some 10,000 rows that
+    were held out: the method is fitted once more to at most 60,000 rows of a few parts of space,
+    five times where there are fewer than 10,000 (or to 10,000 random rows, by methods whose models
+    are of all of space). Of more classes than two maps are of decision values, or of how far each
+    is above the best other, whichever makes the rows likelier. Weights of classes do not change how
+    probable a class is.""",
     "store": """
 store : path or None
     Where the exchange and the model go; all workers must see it. A fit that was stopped goes

@@ -114,7 +114,7 @@ class KNNSVC(NeighborhoodClassifier):
         tol: float = 1e-3,
         feature_scale: FeatureScaleParam = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = False,
+        probability: ProbabilityParam = "auto",
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,

@@ -132,7 +132,7 @@ class LandmarkSVC(LocalClassifier):
         cv: int = 5,
         tol: float = 1e-3,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = False,
+        probability: ProbabilityParam = "auto",
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,

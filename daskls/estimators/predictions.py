@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, ParameterError
@@ -18,7 +17,7 @@ from daskls.estimators.inputs import (
     is_in_memory,
     open_column_of,
 )
-from daskls.estimators.probability import has_probabilities
+from daskls.estimators.probability import OfProbabilities, check_probabilities
 from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.predict import (
     PROBABILITIES,
@@ -132,9 +131,9 @@ class Predictions:
             check_names(self, X)
         return self._predict_in_kind(X, SCORES)
 
-    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @OfProbabilities
     def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each class; of models fitted with ``probability=True``.
+        """Return the probability of each class; where ``probability`` gave the model such.
 
         Parameters
         ----------
@@ -147,19 +146,34 @@ class Predictions:
 
         Raises
         ------
-        AttributeError : the model was fitted without ``probability=True``
+        AttributeError : the model has none; it says why, and what to pass
         DataError : as `predict`
 
         Notes
         -----
         Decision values are mapped to probabilities, which are normalized where there are more than
         two classes. Of votes, the margin of each class over the best other class is mapped. Each
-        class may have a map of its own, so the likeliest class may differ from that of `predict`.
+        class has a map of its own, and `class_weight` moves decision values alone: the likeliest
+        class may differ from that of `predict`, where two are about as likely.
         """
         check_is_fitted(self)
         if not self._asks_by_name(X):
             check_names(self, X)
         return self._predict_in_kind(X, PROBABILITIES)
+
+    @OfProbabilities
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of what `predict_proba` returns, in kind.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`
+
+        Raises
+        ------
+        AttributeError, DataError : as `predict_proba`
+        """
+        return np.log(self.predict_proba(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on X and y.
@@ -245,7 +259,7 @@ class Predictions:
 
         Raises
         ------
-        AttributeError : ``proba`` of a model that was fitted without ``probability=True``
+        AttributeError : ``proba`` of a model without probabilities
         DataError : as `predict`
         StoreError : when ``path`` exists or its disk is full
         """
@@ -260,7 +274,8 @@ class Predictions:
         check_names(self, X)
         self._check_width(open_blocks(X, "X").shape[1])
         wanted: Wanted = self.classes_
-        if proba and has_probabilities(self):
+        if proba:
+            check_probabilities(self)
             wanted = PROBABILITIES
         target = local_path(path, what="output")
         n_classes = len(self.classes_)

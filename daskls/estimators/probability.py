@@ -1,42 +1,83 @@
-"""The parameter ``probability``, and whether an estimator has `predict_proba`."""
+"""The parameter ``probability``, and methods that are there only where it gives probabilities."""
 
+from collections.abc import Callable
+from types import MethodType
 from typing import Any, Literal
 
 from sklearn.utils._param_validation import StrOptions
 
-__all__ = ["PROBABILITY", "ProbabilityParam", "has_probabilities", "probability_of"]
+from daskls.run.contract import HELD_OUT
 
-ProbabilityParam = bool | Literal["sigmoid", "isotonic"]
-PROBABILITY: list[Any] = ["boolean", StrOptions({"sigmoid", "isotonic"})]
+__all__ = [
+    "PROBABILITY",
+    "OfProbabilities",
+    "ProbabilityParam",
+    "check_probabilities",
+    "probability_of",
+]
+
+ProbabilityParam = bool | Literal["auto", "sigmoid", "isotonic"]
+PROBABILITY: list[Any] = ["boolean", StrOptions({"auto", "sigmoid", "isotonic"})]
 
 
-def probability_of(probability: ProbabilityParam) -> str | None:
-    """Return the kind of maps that are asked for.
+def probability_of(probability: ProbabilityParam, *, knows_held_out: bool) -> str | None:
+    """Return the kind of maps that are asked for, as `FitRequest` has it.
 
-    >>> probability_of(True), probability_of("isotonic"), probability_of(False)
-    ('sigmoid', 'isotonic', None)
+    >>> probability_of(True, knows_held_out=False), probability_of("auto", knows_held_out=True)
+    ('sigmoid', 'held_out')
+    >>> probability_of("auto", knows_held_out=False), probability_of(False, knows_held_out=True)
+    (None, None)
     """
+    if probability == "auto":
+        return HELD_OUT if knows_held_out else None
     if isinstance(probability, str):
         return str(probability)
     return "sigmoid" if probability else None
 
 
-def has_probabilities(estimator: Any) -> bool:
-    """Whether an estimator has, or will have when it is fitted, the probabilities of classes.
+class OfProbabilities:
+    """A method that an estimator has only where it has probabilities; else the error says why.
+
+    scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator: Any, owner: type[Any] | None = None) -> Any:
+        if estimator is None:
+            return self._method
+        check_probabilities(estimator)
+        return MethodType(self._method, estimator)
+
+
+def check_probabilities(estimator: Any) -> None:
+    """Refuse an estimator that has no probabilities, or will have none when it is fitted.
 
     Raises
     ------
-    AttributeError : it has none
+    AttributeError : saying why, and what to pass
     """
-    handle = getattr(estimator, "_handle", None)
-    if handle is None:
-        has = estimator._method().has_probabilities or bool(estimator.probability)
+    if getattr(estimator, "_handle", None) is None:
+        has = estimator._method().has_probabilities or estimator._probability() is not None
     else:
-        method = estimator._fitted_method()
-        has = method.has_probabilities or "probability" in estimator._reader.meta
+        has = estimator._fitted_method().has_probabilities
+        has = has or "probability" in estimator._reader.meta
     if not has:
-        raise AttributeError(
-            f"{type(estimator).__name__} has no predict_proba, as it was given probability=False. "
-            "Fit with probability=True, which fits maps of decision values to held-out rows."
-        )
-    return True
+        raise AttributeError(_why_not(estimator))
+
+
+def _why_not(estimator: Any) -> str:
+    """Return why an estimator has no probabilities, and what to pass."""
+    unknown, given = estimator._why_no_held_out(), estimator.probability
+    remedy = "Pass probability=True, which fits the method once more, to some of the rows."
+    if estimator._probability() is not None:
+        why, remedy = "its model was fitted without", "Fit it again."
+    elif given == "auto":
+        why = f'probability="auto" needs values of rows that were held out, and {unknown}'
+    else:
+        why = "it was given probability=False"
+        if unknown is None:
+            remedy = 'Pass probability="auto", which costs no second fit.'
+    return f"{type(estimator).__name__} has no predict_proba, as {why}. {remedy}"

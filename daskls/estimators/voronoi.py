@@ -82,6 +82,7 @@ class VoronoiSVC(CellClassifier):
         "loss": "hinge",
         "feature_scale": None,
         "feature_coding": "none",
+        "probability": False,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
@@ -108,7 +109,7 @@ class VoronoiSVC(CellClassifier):
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = False,
+        probability: ProbabilityParam = "auto",
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,

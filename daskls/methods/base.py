@@ -38,6 +38,8 @@ class Method(ABC):
     is_local : bool. Whether predictions depend on the training rows near a query alone, so that a
         part of space at full density is as good as all of it.
     has_probabilities : bool. Whether scores are probabilities by themselves, without fitted maps.
+    knows_held_out : bool. Whether the values of rows without them, where the loss knows them, are
+        those of queries.
     has_grids : bool. Whether each cell searches a grid of C and gamma for itself.
     step : str, or None. The quantity that differs from one model to the next where several are
         tried and one is kept.
@@ -48,6 +50,7 @@ class Method(ABC):
     chosen: ClassVar[tuple[str, ...]] = ("C", "gamma")
     is_local: ClassVar[bool] = False
     has_probabilities: ClassVar[bool] = False
+    knows_held_out: ClassVar[bool] = False
     has_grids: ClassVar[bool] = False
     step: ClassVar[str | None] = None
 

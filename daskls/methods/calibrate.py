@@ -17,7 +17,7 @@ import numpy as np
 from daskls.kernels.registry import find_kernel
 from daskls.kernels.votes import class_scores
 from daskls.methods.predict import SCORES, predict_block
-from daskls.methods.probability import CALIBRATION, fit_maps
+from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.records import Codes, FeatureScale, Float32, Float64, Int64, Reals
 from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning, FitRequest
@@ -86,13 +86,7 @@ def calibrate(
     # Weights of classes move the boundary, and are no part of how probable a class is.
     weights = rows.weights[which] / begun.class_weight[codes]
     maps = fit_maps(request.probability, scores, codes, weights, n_classes)
-    attributes = {
-        "kind": maps.kind,
-        "of_margins": maps.of_margins,
-        "n_rows": len(which),
-        "n_folds": len(folds),
-    }
-    root.write_group(CALIBRATION, maps.arrays(), attributes)
+    write_maps(root, maps, {"n_rows": len(which), "n_folds": len(folds)})
     # Not before: a fit that was stopped between folds finds the models of those it had done.
     root.store.drop("held-out-*")
 

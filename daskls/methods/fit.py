@@ -11,7 +11,7 @@ from daskls.partition.stored import model_partition
 from daskls.run.advice import warn_of_chunks
 from daskls.run.begin import begin_fit
 from daskls.run.blas import one_blas_thread
-from daskls.run.contract import Beginning, FitRequest
+from daskls.run.contract import HELD_OUT, Beginning, FitRequest
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.rows import BlockRows
 from daskls.scaling.fit import resolve
@@ -76,7 +76,7 @@ def run_fit(
     if not begun.root.is_complete:
         warn_of_chunks(rows, begun.resources)
         raw, begun = begun, resolve(begun, clock, client)
-        if request.probability is not None:
+        if request.probability not in (None, HELD_OUT):
             calibrate(raw, begun, _nested(client), clock, client)
         request.method.fit(begun, clock, client)
         shrinkage = _measured(begun) if request.minds_space else None

@@ -5,8 +5,9 @@ regression after Zadrozny, Elkan 2002, who normalize the maps of one class again
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -30,12 +31,22 @@ __all__ = [
     "probabilities",
     "read_maps",
     "shares",
+    "write_maps",
 ]
 
+# What a map is made of.
+Fitted = TypeVar("Fitted", tuple[float, float], tuple[Float64, Float64])
 # Of a store.
 CALIBRATION = "calibration"
 # Rows of a class that a map of steps of its own needs: below some thousand it fits their noise.
-LEAST_OWN = 1000
+LEAST_STEPS = 1000
+# The least probability that a value is taken for: below, its error tells more than it.
+LEAST_ODDS = 0.02
+# By how much less their doubt has to be: of few rows they win by chance. Of 18 sets any value from
+# 2 to 8 does.
+LEAST_GAIN = 2.0
+# In a store, after the kind: who does not know of odds must not read such maps as others.
+OF_ODDS = "_of_odds"
 
 
 class ScoreMaps(ABC):
@@ -45,10 +56,13 @@ class ScoreMaps(ABC):
     ----------
     kind : str. In stores, and of the parameter ``probability``.
     of_margins : bool. Of more classes than two: whether they are of margins, rather than scores.
+    of_odds : bool. Whether scores are taken for probabilities in [-1, 1], and maps are of the
+        logarithms of their odds.
     """
 
     kind: ClassVar[str]
     of_margins: bool
+    of_odds: bool
 
     @abstractmethod
     def of(self, column: int, scores: Float64) -> Float64:
@@ -71,6 +85,7 @@ class Sigmoids(ScoreMaps):
     a: Float64
     b: Float64
     of_margins: bool = False
+    of_odds: bool = False
 
     kind = "sigmoid"
 
@@ -97,6 +112,7 @@ class Isotonics(ScoreMaps):
     values: Float64
     ptr: AnyArray
     of_margins: bool = False
+    of_odds: bool = False
 
     kind = "isotonic"
 
@@ -119,6 +135,8 @@ def fit_maps(
     n_classes: int,
     *,
     of_margins: bool | None = None,
+    of_odds: bool | None = False,
+    least_own: int | None = None,
 ) -> ScoreMaps:
     """Fit a map for each class, of two classes one.
 
@@ -134,36 +152,63 @@ def fit_maps(
     n_classes : int, k
     of_margins : bool. Of more classes than two: map margins, and not scores. None: whichever makes
         these rows likelier.
+    of_odds : bool. Map log odds. None: if they make these rows likelier, beyond chance.
+    least_own : int, or None. Rows of a class that has a map of its own, of more classes than two;
+        all others share one. None: any of sigmoids, 1000 of steps.
     """
-    if of_margins is None and n_classes > 2:
-        both = [
-            fit_maps(kind, scores, codes, weights, n_classes, of_margins=m) for m in (False, True)
+    if of_odds is None or (of_margins is None and n_classes > 2):
+        given = kind, scores, codes, weights, n_classes
+        each = [
+            fit_maps(*given, of_margins=margins, of_odds=odds, least_own=least_own)
+            for margins in _choices(of_margins if n_classes > 2 else False)
+            for odds in _choices(of_odds)
         ]
-        return min(both, key=lambda maps: _log_loss(probabilities(maps, scores), codes, weights))
-    of_margins = bool(of_margins)
-    columns = _columns(scores, of_margins=of_margins)
+        return min(each, key=lambda maps: _doubt(maps, scores, codes, weights))
+    form = bool(of_margins), of_odds
+    columns = _columns(scores, *form)
     wanted = np.array([1]) if n_classes == 2 else np.arange(n_classes)
     positive: Mask = codes[:, None] == wanted
     if kind == "sigmoid":
-        pairs = zip(columns.T, positive.T, strict=True)
-        found = [fit_sigmoid(own, hits, weights) for own, hits in pairs]
-        a, b = np.array(found, np.float64).T.copy()
-        return Sigmoids(a, b, of_margins)
-    return _isotonics(columns, positive, weights, of_margins=of_margins)
+        pairs = _own_or_shared(fit_sigmoid, columns, positive, weights, least_own or 0)
+        a, b = np.array(pairs, np.float64).T.copy()
+        return Sigmoids(a, b, *form)
+    found = _own_or_shared(_steps, columns, positive, weights, least_own or LEAST_STEPS)
+    knots, values = zip(*found, strict=True)
+    ptr = np.cumsum([0, *map(len, knots)]).astype(np.int64)
+    return Isotonics(np.concatenate(knots), np.concatenate(values), ptr, *form)
 
 
-def _log_loss(found: Float64, codes: Codes, weights: Float64) -> float:
+def _doubt(maps: ScoreMaps, scores: Float64, codes: Codes, weights: Float64) -> float:
     """Return the weighted sum of the negative logarithms of the labels' probabilities."""
+    found = probabilities(maps, scores)
     own = np.take_along_axis(found, codes[:, None].astype(np.int64), axis=1)[:, 0]
     # A class that no map speaks for is not quite impossible.
-    return -total(weights * np.log(np.maximum(own, np.finfo(np.float64).tiny)))
+    doubt = -total(weights * np.log(np.maximum(own, np.finfo(np.float64).tiny)))
+    return doubt + LEAST_GAIN * maps.of_odds
 
 
-def _columns(scores: Float64, *, of_margins: bool) -> Float64:
+def _choices(given: bool | None) -> tuple[bool, ...]:
+    return (False, True) if given is None else (given,)
+
+
+def _columns(scores: Float64, of_margins: bool, of_odds: bool) -> Float64:
     """Return what maps are of, a column a map."""
+    if of_odds:
+        scores = log_odds(scores)
     if scores.ndim == 1:
         return scores[:, None]
     return margins(scores) if of_margins else scores
+
+
+def log_odds(values: Float64) -> Float64:
+    """Return the logarithms of the odds of values in [-1, 1] as probabilities in [0, 1].
+
+    The values of least squares estimate probabilities, but for those near certainty: the rest of
+    what is between them and +-1 is their error.
+    """
+    p = np.clip((1.0 + values) / 2.0, LEAST_ODDS, 1.0 - LEAST_ODDS)
+    odds: Float64 = np.log(p / (1.0 - p))
+    return odds
 
 
 def margins(scores: Float64) -> Float64:
@@ -182,23 +227,23 @@ def margins(scores: Float64) -> Float64:
     return found
 
 
-def _isotonics(
-    columns: Float64, positive: Mask, weights: Float64, *, of_margins: bool
-) -> Isotonics:
+def _own_or_shared(
+    fit: Callable[[Float64, Mask, Float64], Fitted],
+    columns: Float64,
+    positive: Mask,
+    weights: Float64,
+    least_own: int,
+) -> list[Fitted]:
     """Fit a map for each class of many rows, and one that all others share."""
-    n_of_class = positive.sum(axis=0)
-    shared = (n_of_class < LEAST_OWN) & (columns.shape[1] > 1)
-    common: tuple[Float64, Float64] | None = None
+    shared = (positive.sum(axis=0) < least_own) & (columns.shape[1] > 1)
+    common: Fitted | None = None
     if shared.any():
         of_all = np.repeat(weights, shared.sum())
-        common = _steps(columns[:, shared].ravel(), positive[:, shared].ravel(), of_all)
-    found = [
-        common if common and is_shared else _steps(own, hits, weights)
+        common = fit(columns[:, shared].ravel(), positive[:, shared].ravel(), of_all)
+    return [
+        common if common and is_shared else fit(own, hits, weights)
         for own, hits, is_shared in zip(columns.T, positive.T, shared, strict=True)
     ]
-    knots, values = zip(*found, strict=True)
-    ptr = np.cumsum([0, *map(len, knots)]).astype(np.int64)
-    return Isotonics(np.concatenate(knots), np.concatenate(values), ptr, of_margins)
 
 
 def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, Float64]:
@@ -212,6 +257,13 @@ def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, 
     return found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)
 
 
+def write_maps(root: Root, maps: ScoreMaps, counts: dict[str, int]) -> None:
+    """Store maps, and what they were fitted to."""
+    kind = f"{maps.kind}{OF_ODDS}" if maps.of_odds else maps.kind
+    attributes = {"kind": kind, "of_margins": maps.of_margins, **counts}
+    root.write_group(CALIBRATION, maps.arrays(), attributes)
+
+
 def read_maps(group: Group) -> ScoreMaps:
     """Return the maps that a store keeps.
 
@@ -219,16 +271,18 @@ def read_maps(group: Group) -> ScoreMaps:
     ------
     DamageError
     """
-    kind, of_margins = group.attrs.get("kind"), bool(group.attrs.get("of_margins"))
+    stored = str(group.attrs.get("kind"))
+    kind, of_odds = stored.removesuffix(OF_ODDS), stored.endswith(OF_ODDS)
+    form = bool(group.attrs.get("of_margins")), of_odds
     if kind == Sigmoids.kind:
         a = group.read("a", shape=(None,), kind="f")
-        return Sigmoids(a, group.read("b", shape=(len(a),), kind="f"), of_margins)
+        return Sigmoids(a, group.read("b", shape=(len(a),), kind="f"), *form)
     if kind == Isotonics.kind:
         knots = group.read("knots", shape=(None,), kind="f")
         values = group.read("values", shape=(len(knots),), kind="f")
         ptr = group.read("ptr", shape=(None,), kind="i")
-        return Isotonics(knots, values, ptr, of_margins)
-    raise damaged(group.where(), f"maps of kind {kind!r}")
+        return Isotonics(knots, values, ptr, *form)
+    raise damaged(group.where(), f"maps of kind {stored!r}")
 
 
 @kept(maxsize=8)
@@ -260,9 +314,9 @@ def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:
     [[0.5, 0.5], [0.0, 1.0]]
     """
     if scores.ndim == 1:
-        second = maps.of(0, scores)
+        second = maps.of(0, _columns(scores, maps.of_margins, maps.of_odds)[:, 0])
         return np.stack([1.0 - second, second], axis=1)
-    columns = _columns(scores, of_margins=maps.of_margins)
+    columns = _columns(scores, maps.of_margins, maps.of_odds)
     found = np.stack([maps.of(c, own) for c, own in enumerate(columns.T)], axis=1)
     total = found.sum(axis=1, keepdims=True)
     # No class is likely: each as much as any other.

@@ -7,7 +7,7 @@ from daskls.kernels.votes import class_scores, rest_scores, vote_scores
 from daskls.records import Float64, Labels, LocalModel, Reals
 from daskls.solvers.evaluate import cell_scores
 
-__all__ = ["empty_scores", "labels_of", "model_scores"]
+__all__ = ["empty_scores", "held_out_scores", "labels_of", "model_scores"]
 
 
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
@@ -15,8 +15,7 @@ def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     present = len(model.classes)
     if model.decision == "ovr":
         values = decide_pairs(model, X) if present > 1 else None
-        scores = rest_scores(values, model.classes, n_classes)
-        return scores if values is not None else np.repeat(scores, len(X), axis=0)
+        return _rest_scores(model, values, len(X), n_classes)
     if n_classes == 2:
         if present == 2:
             return cell_scores(model, X)
@@ -28,6 +27,17 @@ def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     else:
         scores = cell_scores(model, X)
     return class_scores(scores, model.classes, n_classes)
+
+
+def held_out_scores(model: LocalModel, n_rows: int, n_classes: int) -> Float64:
+    """Return the scores of the rows whose held-out values a cell's model brought."""
+    return _rest_scores(model, model.held_out, n_rows, n_classes)
+
+
+def _rest_scores(model: LocalModel, values: Float64 | None, n_rows: int, n_classes: int) -> Float64:
+    """Return values of one class against the rest, or the constant, as scores of so many rows."""
+    scores = rest_scores(values, model.classes, n_classes)
+    return scores if values is not None else np.repeat(scores, n_rows, axis=0)
 
 
 def empty_scores(n_rows: int, n_classes: int) -> Float64:

@@ -365,7 +365,7 @@ def _calibration(subject: Subject) -> Panel:
         return Panel(*panel, "Left out: rows and labels of a test set were not given.")
     found = subject.evaluation.calibration
     if found is None:
-        return Panel(*panel, "Left out: the model was fitted without probability=True.")
+        return Panel(*panel, "Left out: the model has no probabilities.")
 
     def draw(ax: Any) -> None:
         ax.plot([0, 1], [0, 1], "--", color=GRAY, lw=1)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     # A process that only predicts never loads what samples rows.
     from daskls.run.sample import Sample
 
-__all__ = ["Beginning", "Contract", "FitRequest"]
+__all__ = ["HELD_OUT", "Beginning", "Contract", "FitRequest"]
+
+# Maps to probabilities of the values that the loss knows of rows without them.
+HELD_OUT = "held_out"
 
 
 class Contract(Protocol):
@@ -84,7 +87,8 @@ class FitRequest:
     n_folds : int, or None. Folds that every class should have a row for; None: nothing is
         cross-validated.
     table : dict, or None. How columns of a table became features, as JSON values.
-    probability : "sigmoid" or "isotonic": maps of scores to probabilities are fitted; or None
+    probability : "sigmoid" or "isotonic": maps of scores to probabilities are fitted to rows that
+        a fit of their own held out; `HELD_OUT`: to values that the fit knows; or None
     """
 
     estimator: str

@@ -13,6 +13,7 @@ from daskls.records import (
     F4,
     CellReport,
     Float64,
+    Int64,
     LocalModel,
     Reals,
     SolverSpec,
@@ -36,6 +37,8 @@ class CellRows:
     weights : float array, shape (m,), > 0. Multiply C; validation errors are weighted by them.
     report : CellReport. Carries the cell's and the leaf's number; the solver fills in the rest.
     seed : tuple of int. Names the cell among all cells of all fits.
+    asked : int64 array, shape (q,), or None. Rows whose held-out values the model is to bring, of a
+        loss that knows them.
     """
 
     X: Reals
@@ -43,6 +46,7 @@ class CellRows:
     weights: Float64
     report: CellReport
     seed: tuple[int, ...]
+    asked: Int64 | None = None
 
 
 class Sizes(Protocol):

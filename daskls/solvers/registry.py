@@ -26,12 +26,15 @@ class Loss:
         against all others; the first are counted as votes.
     is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
         values, and not by each cell from a grid of its own.
+    knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
+        of one class against all others: maps to probabilities need no fit of their own.
     unused : tuple of str. Parameters of estimators that it has no use for.
     """
 
     solver: str
     decision: Decision = "ovo"
     is_global: bool = False
+    knows_held_out: bool = False
     unused: tuple[str, ...] = ()
 
 
@@ -41,6 +44,7 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         "solvers.squares.solver:SquaresSolver",
         decision="ovr",
         is_global=True,
+        knows_held_out=True,
         unused=("cv", "search", "refit", "tol"),
     ),
 }

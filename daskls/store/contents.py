@@ -86,7 +86,7 @@ CONTENTS: tuple[StoredItem, ...] = (
         ("ranks", "float64", "points"),
     ),
     *_of(
-        *("calibration", "methods/calibrate.py", NEVER),
+        *("calibration", "methods/calibrate.py, methods/held_out.py", NEVER),
         ("a", "float64", "k"),
         ("b", "float64", "k"),
         ("knots", "float64", "knots"),
@@ -115,6 +115,14 @@ CONTENTS: tuple[StoredItem, ...] = (
         ("n_kept", "int64", "cells"),
     ),
     *_of("bundles/*", "methods/cells", NEVER, ("branch_nodes", "int64", "leaves"), *TREES[2:]),
+    *_of(
+        *("bundles/*", "methods/held_out.py", NEVER),
+        ("held_numbers", "int64", "drawn rows"),
+        ("held_codes", "int32", "drawn rows"),
+        ("held_weights", "float64", "drawn rows"),
+        ("held_scores", "float32", "drawn rows"),
+        ("held_scores", "float32", "drawn rows, k"),
+    ),
     *_of("bundles/*", "methods/cells", NEVER, ("errors", "float32", "cells, combinations")),
     *_of("bundles/*", "methods/neighborhoods", NEVER, ("leaf", "int64", "cells")),
     *_of(
@@ -197,7 +205,9 @@ array of each bundle, one value a cell. Where neighbors are searched for queries
 `report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
 people, and predictions do not read it. Bundles of earlier versions lack `gamma` and `n_kept`, which
 are then read from the report. `errors` of a bundle is for people too: the validation error of each
-combination of the grid in each cell, -1 where it was not tried to the end.
+combination of the grid in each cell, -1 where it was not tried to the end. `held_*` of a bundle are
+what the maps to probabilities are fitted to: of some of its rows the number, the class, the weight
+and what a model without the row says of it.
 """
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from daskls.methods.cells.train import BRANCHES, FitJob, train_bundles
+from daskls.methods.held_out import draw_of, map_held_out
 from daskls.partition.base import Partition
 from daskls.partition.chunks import Chunks
 from daskls.partition.stored import read_partition, stored
@@ -41,19 +42,25 @@ def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
     root, request = begun.root, begun.request
     trained = _trained(root)
     if trained is not None:
-        _finish(root, trained)
+        _finish(begun, trained)
         return
     partition, exchange, leaf_rows = regroup_all(begun, clock, client)
     plan = plan_bundles(
         begun.sizes, leaf_rows.tolist(), done_mask(root.path, partition.n_leaves), begun.resources
     )
     job = FitJob(
-        str(root.path), begun.fingerprint, exchange, request.spec, request.cell_size, begun.seed
+        str(root.path),
+        begun.fingerprint,
+        exchange,
+        request.spec,
+        request.cell_size,
+        begun.seed,
+        draw_of(begun),
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
         train_bundles(plan.bundles, job, client)
-    _finish(root, partition)
+    _finish(begun, partition)
 
 
 def _trained(root: Root) -> Partition | None:
@@ -87,12 +94,14 @@ def assign_chunks(begun: Beginning) -> Chunks:
     return Chunks(n_rows, -(-n_rows // begun.request.cell_size), begun.seed)
 
 
-def _finish(root: Root, partition: Partition) -> None:
-    """Write the whole partitions and set the marker."""
+def _finish(begun: Beginning, partition: Partition) -> None:
+    """Write the maps to probabilities and the whole partitions, and set the marker."""
+    root = begun.root
     tiles = find_tiles(root.path, partition.n_leaves)
     # Any spec will do: counts and trees are read, no models.
     spec = SolverSpec()
     bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
+    map_held_out(begun, bundles, partition.n_partitions)
     first_cells = np.cumsum([0, *(bundle.count_cells() for bundle in bundles)]).tolist()
     width = width_of(root)
     branches = [branch for own in bundles for branch in _branches(own, width)]

@@ -26,6 +26,7 @@ class Voronoi(Method):
 
     name = ""
     is_local = True
+    knows_held_out = True
     has_grids = True
 
     def to_json(self) -> dict[str, Any]:
@@ -74,6 +75,8 @@ class Chunked(Voronoi):
 
     name = "chunks"
     is_local = False
+    # All chunks answer a query, and a row is held out of its own alone.
+    knows_held_out = False
 
     def to_json(self) -> dict[str, Any]:
         """As of `Method`."""

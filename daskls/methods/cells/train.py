@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.methods.held_out import Draw, HeldRows
 from daskls.partition.base import Partition
 from daskls.partition.cells import cut_into_cells
 from daskls.partition.tree import Tree, tree_arrays
@@ -37,6 +38,7 @@ class FitJob:
     spec: SolverSpec
     cell_size: int
     seed: int
+    draw: Draw | None = None
 
 
 @undisturbed
@@ -52,14 +54,19 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     solver = find_solver(job.spec)
     branches: list[Tree] = []
     models: list[LocalModel] = []
+    held: list[HeldRows] = []
     with one_blas_thread():
         for leaf in range(bundle.first_leaf, bundle.last_leaf + 1):
             rows = job.exchange.read_leaf(leaf)
             tree, cells = cut_into_cells(partition, rows.X, leaf, job.cell_size, job.seed)
             branches.append(tree)
             models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
+            if job.draw is not None:
+                held.append(HeldRows.of_leaf(rows, cells, models[-tree.n_leaves :], job.draw))
     first, last = bundle.first_leaf, bundle.last_leaf
     extra = {**tree_arrays(branches, BRANCHES), **grid_arrays(models)}
+    if held:
+        extra |= HeldRows.joined(held).arrays()
     written = write_bundle(Path(job.root), first, last, models, extra)
     tell_cells(job.root, first, last, (model.report for model in models))
     return written
@@ -74,7 +81,8 @@ def _cells_of(
         own = rows.take(np.flatnonzero(cells == cell))
         report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=number)
         seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
-        yield CellRows(own.X, own.targets, own.weights, report, seed)
+        asked = None if job.draw is None else job.draw.positions(own)
+        yield CellRows(own.X, own.targets, own.weights, report, seed, asked)
 
 
 def train_bundles(bundles: tuple[Bundle, ...], job: FitJob, client: Any = None) -> None:

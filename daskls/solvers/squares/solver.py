@@ -29,7 +29,7 @@ from daskls.solvers.squares.cell import (
     merge_equal_rows,
     signs_of,
 )
-from daskls.solvers.squares.system import Solution, System
+from daskls.solvers.squares.system import System
 
 __all__ = ["SquaresSolver", "cell_kernel"]
 
@@ -85,14 +85,18 @@ class SquaresSolver(LocalSolver):
         kernel = cell_kernel(spec, merged.A)
         ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
         system = System(merged.A, kernel)
-        asked = evenly(len(merged.A), EVALUATED_ROWS)
+        few = evenly(len(merged.A), EVALUATED_ROWS)
+        asked = few if cell.asked is None else np.union1d(few, merged.of_row[cell.asked])
         found = system.solve(merged.Y, ridges, offset=spec.fit_intercept, held_out=asked)
+        assert found.held_out is not None
+        values = np.asarray(found.held_out, np.float64)
         rows, coef = _in_float32(merged.A, found.alpha, system.diagonal)
         report = replace(
             report,
             C=cost,
             gamma=kernel.gamma,
-            validation_error=_error(found, asked, merged, own),
+            # Of the same rows whatever else is asked: those of rare classes are asked more often.
+            validation_error=_error(values[np.searchsorted(asked, few)], few, merged, own),
             n_support=len(merged.A),
             n_trained=1,
             n_tried=1,
@@ -107,6 +111,7 @@ class SquaresSolver(LocalSolver):
             intercepts=found.offsets,
             kernel=kernel,
             report=report,
+            held_out=None if cell.asked is None else _of_rows(values, asked, merged, cell.asked),
         )
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
@@ -138,10 +143,14 @@ def evenly(n_rows: int, most: int) -> Int64:
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 
-def _error(found: Solution, asked: Int64, merged: MergedRows, own: LocalRows) -> float:
+def _of_rows(values: Float64, asked: Int64, merged: MergedRows, rows: Int64) -> Float64:
+    """Return the held-out values of rows, which equal rows share."""
+    own: Float64 = values[np.searchsorted(asked, merged.of_row[rows])]
+    return own
+
+
+def _error(values: Float64, asked: Int64, merged: MergedRows, own: LocalRows) -> float:
     """Return the weighted share of wrong rows among those that were left out, with their copies."""
-    assert found.held_out is not None
-    values = np.asarray(found.held_out, np.float64)
     at = np.full(len(merged.A), -1)
     at[asked] = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
     winner = at[merged.of_row]

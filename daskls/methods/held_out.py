@@ -1,0 +1,158 @@
+"""Maps to probabilities from values that a solver knows of rows without them: at no second fit.
+
+Rows are drawn once by their global numbers, the same in every partition, so that the mean of
+partitions, which answers queries, has held-out values too. Each bundle keeps those of its rows
+beside its models; the maps are fitted when all are there.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
+from daskls.methods.scores import held_out_scores
+from daskls.partition.shuffle import row_keys
+from daskls.records import AnyArray, Codes, Float32, Float64, Int32, Int64, LocalModel, RowNumbers
+from daskls.run.contract import HELD_OUT, Beginning
+from daskls.seeds import MAPPED_ROWS
+from daskls.store.exchange import Rows
+from daskls.store.groups import Group
+from daskls.store.models import BundleModels
+
+__all__ = ["Draw", "HeldRows", "draw_of", "map_held_out"]
+
+# Of data of so few rows all are drawn: what it costs is lost beside the choice of a scale.
+ALL_ROWS = 5000
+# Of more, so many a cell and a class; in all no fewer than the least, and no more than the most.
+CELL_DRAWN, CLASS_DRAWN = 64, 40
+LEAST_DRAWN, MOST_DRAWN = 1000, 20_000
+# Of their values, which the client holds.
+MOST_NBYTES = 64 << 20
+# Rows of a class that a sigmoid of its own needs: of fewer, one that classes share is better.
+LEAST_OWN_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which rows are drawn: those whose keys are among the first of all keys.
+
+    Attributes
+    ----------
+    shares : tuple of float in (0, 1]. The expected share of each class's rows, by code.
+    seed : int. The fit's.
+    """
+
+    shares: tuple[float, ...]
+    seed: int
+
+    def positions(self, rows: Rows) -> Int64:
+        """Return which of some rows are drawn, increasing."""
+        # The upper 53 bits, which float64 holds: a share of 1 takes every row.
+        keys = row_keys(rows.numbers, MAPPED_ROWS(self.seed)) >> np.uint64(11)
+        return np.flatnonzero(keys * 2.0**-53 < np.array(self.shares)[rows.codes])
+
+
+def draw_of(begun: Beginning) -> Draw | None:
+    """Return the draw of a fit; None of one that needs no held-out values."""
+    if begun.request.probability != HELD_OUT:
+        return None
+    counts = begun.scan.counts
+    n_rows, n_classes = begun.scan.n_kept, len(counts)
+    most = max(min(MOST_DRAWN, MOST_NBYTES // (8 * n_classes)), n_classes)
+    if n_rows <= min(ALL_ROWS, most):
+        return Draw((1.0,) * n_classes, begun.seed)
+    wanted = min(max(LEAST_DRAWN, CELL_DRAWN * n_rows // begun.request.cell_size), most)
+    # A rare class has more than its share, which weights make good.
+    of_class = min(CLASS_DRAWN, most // n_classes)
+    shares = np.clip(np.maximum(wanted / n_rows, of_class / counts), 0.0, 1.0)
+    return Draw(tuple(shares.tolist()), begun.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """Drawn rows, and what models without them say of each.
+
+    Attributes
+    ----------
+    numbers : int64 array, shape (q,). Their global row numbers.
+    codes : int32 array, shape (q,)
+    weights : float64 array, shape (q,)
+    scores : float32 array, (q,) of two classes, else (q, k). As the whole model's.
+    """
+
+    numbers: RowNumbers
+    codes: Codes
+    weights: Float64
+    scores: Float32
+
+    @classmethod
+    def of_leaf(
+        cls, rows: Rows, cells: Int32, models: Sequence[LocalModel], draw: Draw
+    ) -> "HeldRows":
+        """Return the drawn rows of a leaf, in the order of its cells.
+
+        Parameters
+        ----------
+        rows : Rows
+        cells : int32 array, shape (m,). The cell of each row.
+        models : the models of the cells, with the values of their drawn rows
+        draw : Draw
+        """
+        which = draw.positions(rows)
+        which = which[np.argsort(cells[which], kind="stable")]
+        counts = np.bincount(cells[which], minlength=len(models)).tolist()
+        of_cell, n_classes = zip(models, counts, strict=True), len(draw.shares)
+        scores = [held_out_scores(model, n, n_classes) for model, n in of_cell]
+        own = rows.numbers[which], rows.codes[which], rows.weights[which]
+        return cls(*own, np.concatenate(scores).astype(np.float32))
+
+    @classmethod
+    def joined(cls, parts: "Iterable[HeldRows]") -> "HeldRows":
+        """Return the rows of several leaves, one after the other."""
+        own = [part.arrays().values() for part in parts]
+        return cls(*map(np.concatenate, zip(*own, strict=True)))
+
+    @classmethod
+    def read(cls, group: Group) -> "HeldRows":
+        """Return the rows that a bundle keeps."""
+        return cls(*(group.read(f"held_{field.name}") for field in fields(cls)))
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return what a bundle keeps beside its models."""
+        return {f"held_{field.name}": getattr(self, field.name) for field in fields(self)}
+
+
+def map_held_out(begun: Beginning, bundles: Sequence[BundleModels], n_partitions: int) -> None:
+    """Fit the maps of scores to probabilities, unless the store holds them or needs none.
+
+    Parameters
+    ----------
+    begun : Beginning
+    bundles : sequence of BundleModels. All of the model's, in the order of leaves.
+    n_partitions : int
+    """
+    draw, root = draw_of(begun), begun.root
+    if draw is None or root.find_group(CALIBRATION) is not None:
+        return
+    held = HeldRows.joined(HeldRows.read(bundle.group) for bundle in bundles)
+    # Stable: the values of a row stay in the order of partitions.
+    order = np.argsort(held.numbers, kind="stable")
+    first = order[::n_partitions]
+    codes, shares = held.codes[first], np.array(draw.shares)
+    # Weights of classes move the boundary, and are no part of how probable a class is.
+    weights = held.weights[first] / begun.class_weight[codes]
+    weights *= (shares.min() / shares)[codes]
+    scores = _mean(held.scores[order].astype(np.float64), n_partitions)
+    given = "sigmoid", scores, codes, weights, len(shares)
+    maps = fit_maps(*given, of_odds=None, least_own=LEAST_OWN_ROWS)
+    write_maps(root, maps, {"n_rows": len(first)})
+
+
+def _mean(scores: Float64, n_partitions: int) -> Float64:
+    """Return the mean over partitions, clipped as those of queries are; of one as they are."""
+    if n_partitions == 1:
+        return scores
+    clipped = np.clip(scores, -1.0, 1.0).reshape(-1, n_partitions, *scores.shape[1:])
+    mean: Float64 = clipped.mean(axis=1)
+    return mean

@@ -1,0 +1,333 @@
+"""Probabilities by default: maps to values of rows without them, which least squares know.
+
+The oracle trains each cell anew without a row, in plain float64.
+"""
+
+import re
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from small import assert_same_bits, connected, tiny_tasks
+from writes import StopError, StopsEverywhere, Writes
+
+import daskls
+from daskls import DasklsError, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
+from daskls.methods import held_out
+from daskls.methods.held_out import Draw, HeldRows
+from daskls.methods.probability import fit_maps, maps_of, probabilities
+from daskls.store.caches import drop_caches
+from daskls.store.exchange import Rows
+from daskls.store.groups import open_group
+
+N = 300
+C, GAMMA = 4.0, 6.0
+ONE = {"kernel": "rbf", "C": C, "gamma": GAMMA, "feature_scale": None, "random_state": 0}
+
+
+def noisy(n_classes=2, n=N, seed=0):
+    """Return rows and labels that overlap; some rows are there twice, with labels of their own."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    X[: n // 10] = X[n // 10 : 2 * (n // 10)]
+    y = (X.sum(axis=1) * n_classes / 2 + rng.normal(0, 0.2, n)).astype(int)
+    return X, y.clip(0, n_classes - 1)
+
+
+def squares(**params):
+    return VoronoiSVC(**{"cell_size": 80, **ONE, **params})
+
+
+def held_of(model):
+    """Return the drawn rows of a model, of all of its bundles."""
+    return HeldRows.joined(HeldRows.read(bundle.group) for bundle in model._reader.bundles)
+
+
+def kernel(a, b):
+    return np.exp(-GAMMA * ((a[:, None] - b) ** 2).sum(axis=2))
+
+
+def without(row, X, y, weights, classes):
+    """Return the value of each class at a row, of a model of all rows but those equal to it."""
+    others = (X[row] != X).any(axis=1)
+    targets = np.where(y[others, None] == classes, 1.0, -1.0)
+    K = kernel(X[others], X[others]) + np.diag(1 / (2 * C * weights[others]))
+    return (kernel(X[[row]], X[others]) @ np.linalg.solve(K, targets))[0]
+
+
+def refitted(model, X, y, weights, n_classes):
+    """Return the held-out scores of all rows, (n, n_partitions, k): of refits, cell by cell."""
+    found = []
+    for cells in model._fitted_method().space(model._reader).find(X):
+        # Classes that are absent from a cell score less than those that are there.
+        scores = np.full((len(X), n_classes), -1.0)
+        for cell in np.unique(cells):
+            own = np.flatnonzero(cells == cell)
+            classes = np.unique(y[own])
+            for place, row in enumerate(own):
+                scores[row, classes] = without(place, X[own], y[own], weights[own], classes)
+            if len(classes) < n_classes:
+                scores[own] = scores[own].clip(-1)
+        found.append(scores)
+    found = np.stack(found, axis=1)
+    return found[..., 1:] if n_classes == 2 else found
+
+
+@pytest.mark.parametrize(("n_classes", "n_partitions"), [(2, 1), (3, 1), (2, 3), (3, 2)])
+def test_values_and_maps_are_those_of_refits(n_classes, n_partitions):
+    X, y = noisy(n_classes)
+    X = X.astype("f4").astype(float)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, N)
+    model = squares(n_partitions=n_partitions).fit(X, y, weights)
+    expected = refitted(model, X, y, weights, n_classes)
+    held = held_of(model)
+    assert len(held.numbers) == N * n_partitions
+    for partition in range(n_partitions):
+        # In the order of leaves, which is that of partitions.
+        own = slice(partition * N, (partition + 1) * N)
+        numbers = held.numbers[own]
+        assert sorted(numbers) == list(range(N))
+        np.testing.assert_array_equal(held.codes[own], y[numbers])
+        np.testing.assert_array_equal(held.weights[own], weights[numbers])
+        scores = held.scores[own].reshape(N, -1)
+        np.testing.assert_allclose(scores, expected[numbers, partition], atol=2e-4)
+    mean = np.clip(expected, -1, 1).mean(axis=1) if n_partitions > 1 else expected[:, 0]
+    mean = mean[:, 0] if n_classes == 2 else mean
+    given = "sigmoid", mean, y, weights, n_classes
+    maps = fit_maps(*given, of_odds=None, least_own=held_out.LEAST_OWN_ROWS)
+    asked = model.decision_function(X)
+    np.testing.assert_allclose(model.predict_proba(X), probabilities(maps, asked), atol=2e-3)
+
+
+def test_a_probability_that_is_known_is_found():
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        X = rng.random((n, 3))
+        p = 1 / (1 + np.exp(-8 * (X[:, 0] - 0.5)))
+        return X, rng.random(n) < p, p
+
+    X, y, _ = draw(2000)
+    X_test, _, p = draw(5000)
+    found = VoronoiSVC(random_state=0).fit(X, y).predict_proba(X_test)
+    assert np.abs(found[:, 1] - p).mean() < 0.05
+
+
+def test_the_model_is_the_same_without_them():
+    X, y = noisy(3)
+    plain, model = (squares(probability=p).fit(X, y) for p in (False, "auto"))
+    np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
+    names = [name for name in plain.fit_report_.dtype.names if name != "seconds"]
+    for name in names:
+        np.testing.assert_array_equal(plain.fit_report_[name], model.fit_report_[name])
+    # As models of before: nothing of theirs names what they do not have.
+    assert "probability" not in plain._reader.meta
+    names = [name for bundle in plain._reader.bundles for name in bundle.group.names]
+    assert not [name for name in names if name.startswith("held")]
+
+
+@pytest.fixture
+def few_drawn(monkeypatch):
+    """Let few rows be drawn as of many."""
+    monkeypatch.setattr(held_out, "ALL_ROWS", 10)
+    monkeypatch.setattr(held_out, "CELL_DRAWN", 20)
+    monkeypatch.setattr(held_out, "CLASS_DRAWN", 20)
+    monkeypatch.setattr(held_out, "LEAST_DRAWN", 60)
+
+
+def test_of_many_rows_some_are_drawn_the_same_in_every_partition(few_drawn):
+    X, y = noisy(2, n=2000)
+    y[:] = X[:, 0] > 0.97
+    assert 40 < y.sum() < 100
+    one, three = (squares(n_partitions=n, cell_size=200).fit(X, y) for n in (1, 3))
+    first, all_of_them = held_of(one), held_of(three)
+    q = len(first.numbers)
+    numbers = set(first.numbers.tolist())
+    assert len(numbers) == q
+    for partition in range(3):
+        own = all_of_them.numbers[partition * q : (partition + 1) * q]
+        assert set(own.tolist()) == numbers
+    # 20 of each of 10 cells; of the rare class about 20, which is more than its share.
+    assert 150 < (first.codes == 0).sum() < 250
+    assert 10 < (first.codes == 1).sum() < 40
+    assert set(held_of(squares(cell_size=200, random_state=1).fit(X, y)).numbers) != numbers
+    # The drawn rows stand for all, of the rare class too.
+    assert abs(one.predict_proba(X)[:, 1].mean() - y.mean()) < 0.02
+
+
+def test_a_share_of_one_takes_all():
+    rows = Rows(np.empty((1000, 1)), np.arange(1000) % 2, np.ones(1000), np.arange(1000))
+    draw = Draw((1.0, 0.1), 3)
+    positions = draw.positions(rows)
+    assert (positions % 2 == 0).sum() == 500
+    assert 20 < (positions % 2 == 1).sum() < 90
+    some = rows.take(np.arange(300, 400))
+    expected = positions[(positions >= 300) & (positions < 400)] - 300
+    np.testing.assert_array_equal(draw.positions(some), expected)
+
+
+@pytest.mark.parametrize("way", [{}, {"n_partitions": 2}])
+def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
+    X, y = noisy(3, n=900)
+    model = squares(**way).fit(X, y)
+    assert hasattr(model, "predict_proba")
+    assert len(held_of(model).numbers) < 900 * model.n_partitions
+    for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (900, "sync", 3)):
+        with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
+            again = clone(model).fit(da.from_array(X, chunks=(chunks, 2)), y)
+        assert_same_bits(model, again)
+        lazy = again.predict_log_proba(da.from_array(X, chunks=(333, 2)))
+        assert lazy.chunks == ((333, 333, 234), (3,))
+        np.testing.assert_array_equal(np.exp(lazy), np.exp(model.predict_log_proba(X)))
+
+
+def test_a_cluster_changes_no_bit(two_workers, tmp_path):
+    X, y = noisy(3)
+    expected = squares(n_partitions=2).fit(X, y)
+    with tiny_tasks(), connected(two_workers) as client:
+        params = {"n_partitions": 2, "client": client, "store": tmp_path / "m"}
+        assert_same_bits(expected, squares(**params).fit(da.from_array(X, chunks=(50, 2)), y))
+
+
+def test_a_fit_that_is_stopped_anywhere_goes_on(tmp_path):
+    X, y = noisy(3)
+    expected = squares(n_partitions=2).fit(X, y)
+    stops, store = StopsEverywhere(), tmp_path / "m"
+    with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
+        for _ in range(100):
+            try:
+                model = squares(n_partitions=2, store=store).fit(X, y)
+                break
+            except StopError:
+                continue
+    assert "calibration" in " ".join(stops.names)
+    assert_same_bits(expected, model)
+
+
+def test_lost_maps_are_made_again_from_what_bundles_keep(tmp_path):
+    X, y = noisy(3)
+    model = squares(store=tmp_path / "m").fit(X, y)
+    expected = model.predict_proba(X)
+    part = next((tmp_path / "m" / "calibration").rglob("c*"))
+    file = part if part.is_file() else next(own for own in part.rglob("*") if own.is_file())
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    drop_caches()
+    with pytest.raises(DasklsError, match="calibration"):
+        daskls.load(tmp_path / "m").predict_proba(X)
+    bundles = {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
+    assert bundles == {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
+
+
+def test_saved_models_keep_them(tmp_path):
+    X, y = noisy(3)
+    model = squares().fit(X, y)
+    model.save(tmp_path / "m")
+    again = daskls.load(tmp_path / "m")
+    assert again.probability == "auto"
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_maps_of_odds_are_stored_as_such(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 1))
+    # Values of least squares are probabilities: no sigmoid of them is straight.
+    y = rng.random(2000) < X[:, 0]
+    model = squares(cell_size=2000, gamma=1.0, store=tmp_path / "m").fit(X, y)
+    assert maps_of(model._reader).of_odds
+    # Of a daskls that does not know of odds: refused, rather than read as a map of scores.
+    assert open_group(tmp_path / "m", "calibration").attrs["kind"] == "sigmoid_of_odds"
+    assert np.abs(model.predict_proba(X)[:, 1] - X[:, 0]).mean() < 0.04
+
+
+def test_odds_have_to_be_likelier_beyond_chance():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    codes = (rng.random(4000) < p).astype(np.int32)
+    ones = np.ones(4000)
+    assert fit_maps("sigmoid", 2 * p - 1, codes, ones, 2, of_odds=None).of_odds
+    few = slice(0, 8)
+    assert not fit_maps("sigmoid", 2 * p[few] - 1, codes[few], ones[few], 2, of_odds=None).of_odds
+    # Logits: a sigmoid is right, and odds of what is clipped are not.
+    logits = np.log(p / (1 - p)) / 2
+    assert not fit_maps("sigmoid", logits, codes, ones, 2, of_odds=None).of_odds
+
+
+def test_classes_of_few_rows_share_a_sigmoid():
+    rng = np.random.default_rng(0)
+    codes = rng.choice(4, 900, p=[0.7, 0.1, 0.1, 0.1]).astype(np.int32)
+    scores = np.eye(4)[codes] + rng.normal(0, 0.5, (900, 4))
+    given = "sigmoid", scores, codes, np.ones(900), 4
+    maps = fit_maps(*given, of_margins=False, least_own=500)
+    assert len(set(maps.a)) == 2
+    assert maps.a[1] == maps.a[2] == maps.a[3]
+    # With one map for all the likeliest class is that of the largest score.
+    shared = fit_maps(*given, of_margins=False, least_own=10_000)
+    assert len(set(shared.a)) == 1
+    np.testing.assert_array_equal(probabilities(shared, scores).argmax(1), scores.argmax(1))
+
+
+def test_weights_of_classes_do_not_change_how_probable_they_are():
+    X, y = noisy(n=1000)
+    y = ((X[:, 0] > 0.8) & (y == 1)).astype(int)
+    plain, weighted = (
+        squares(cell_size=500, class_weight=w).fit(X, y).predict_proba(X)[:, 1].mean()
+        for w in (None, "balanced")
+    )
+    assert abs(plain - y.mean()) < 0.02
+    assert abs(weighted - y.mean()) < 0.04
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2])
+def test_the_sign_of_the_decision_is_the_label(n_partitions):
+    X, y = noisy()
+    model = squares(n_partitions=n_partitions, class_weight="balanced").fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), (model.decision_function(X) > 0).astype(int))
+
+
+def test_cells_of_one_class_and_classes_of_one_row():
+    X, y = noisy(n=400)
+    y = (X[:, 0] > 0.5).astype(int)
+    y[0] = 2
+    found = squares(cell_size=40).fit(X, y).predict_proba(X)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (
+            VoronoiSVC(probability=False),
+            r'probability=False\. Pass probability="auto"',
+        ),
+        (VoronoiSVC(**HINGE), r"loss='hinge' knows none\. Pass probability=True"),
+        (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
+        (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC knows none\. Pass probability=Tr"),
+        (FalkSVC(), r"FalkSVC knows none\. Pass probability=True"),
+    ],
+)
+def test_where_they_are_absent_the_error_says_why_and_what_to_pass(model, says):
+    for method in ("predict_proba", "predict_log_proba"):
+        assert not hasattr(model, method)
+        with pytest.raises(AttributeError, match=says) as caught:
+            getattr(model, method)
+        assert caught.value.__cause__ is None
+
+
+def test_a_fitted_model_is_what_it_was_fitted_as():
+    X, y = noisy()
+    model = squares(probability=False).fit(X, y).set_params(probability="auto")
+    with pytest.raises(AttributeError, match=r"fitted without\. Fit it again"):
+        model.predict_proba(X)
+    assert hasattr(squares().fit(X, y).set_params(probability=False), "predict_proba")
+    assert hasattr(KernelKNNClassifier(), "predict_log_proba")
+
+
+def test_the_method_on_the_class_is_a_plain_function():
+    assert re.match("Return the probability of each class", VoronoiSVC.predict_proba.__doc__)
