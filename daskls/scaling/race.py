@@ -31,7 +31,7 @@ __all__ = ["Candidate", "race", "shape_of"]
 # Candidates that a heat leaves at the most, and standard errors of a paired difference beyond which
 # one falls. Few rows are a poor judge, and learning curves cross: the first heats let more pass,
 # and none falls whose squared error is near the best.
-LEFT, CERTAIN, NEAR = (9, 5, 3), (3.0, 2.0, 2.0), 1.03
+LEFT, CERTAIN, NEAR_BEST = (9, 5, 3), (3.0, 2.0, 2.0), 1.03
 N_FINALISTS, N_CLIMBING = 3, 2
 # Scales that are learned, and the rounds of each.
 N_LEARNED, LEARNING_ROUNDS = 2, 6
@@ -240,7 +240,7 @@ def _survivors(looks: Sequence[Candidate], most: int, doubt: float) -> list[Cand
     """Return the best, and those that are not worse beyond doubt; the best first."""
     ordered = sorted(looks, key=lambda own: own.squared_error)
     best = ordered[0]
-    near = NEAR * best.squared_error
+    near = NEAR_BEST * best.squared_error
     return [own for own in ordered if own.squared_error <= near or _z(own, best) <= doubt][:most]
 
 
