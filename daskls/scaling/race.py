@@ -295,13 +295,15 @@ def _decide(
 ) -> list[Candidate]:
     """Return the finalists by their errors on rows that nothing has seen.
 
-    All of them as they are, then the best from there on.
+    All of them as they are, then the best from there on, if anything is left to gain.
     """
     first = replace(plan.last, most_looks=1)
     seen = _survivors(_run(steps, finalists, first, grid), len(finalists), np.inf)
     climbing = _survivors(seen, N_CLIMBING, CERTAIN[-1])
     # And the best in a scale that was not learned: the others have to be better than it can be.
     climbing += [own for own in seen if own.name != LEARNED and own not in climbing][:1]
+    if seen[0].squared_error < NEGLIGIBLE:
+        climbing = []
     climbed = _run(steps, climbing, plan.last, grid)
     others = [own for own in seen if own not in climbing]
     final = sorted([*climbed, *others], key=lambda own: own.squared_error)

@@ -16,6 +16,7 @@ from daskls.scaling.race import (
     LEARNED,
     LEAST_Z_LEARNED,
     Candidate,
+    _decide,
     _is_better,
     _leave_out,
     _survivors,
@@ -155,6 +156,18 @@ def test_a_scale_is_learned_as_it_was_judged():
     assert steps.calls[1][1][0][2] == steps.calls[2][1][0][2] == first
     assert (taken.name, taken.trial, taken.factors.tolist()) == (LEARNED, then, [2.0] * 3)
     assert plain.trial == first
+
+
+@pytest.mark.parametrize(("squared", "n_calls"), [(1e-4, 1), (0.1, 2)])
+def test_where_nothing_is_left_to_gain_nothing_is_tried(squared, n_calls):
+    grid, own = TrialGrid.of(SolverSpec()), Candidate(0, "none", "given", np.ones(3), TRIAL)
+    plan = plan_race(draw_thin(4000, *race_rows(4000), 0), 4000)
+    n = len(plan.runs)
+    seen = np.concatenate([[*grid.place(TRIAL), 1], np.full(n, squared), np.zeros(n), np.ones(n)])
+    steps = Recorded([seen], [seen])
+    (taken,) = _decide(steps, [own], plan, grid)
+    assert len(steps.calls) == n_calls
+    assert taken.squared_error == pytest.approx(squared)
 
 
 @pytest.mark.parametrize("n_rows", [2, 30, 399, 400, 2999, 3000, 5999, 80_000])
