@@ -127,6 +127,8 @@ WIDER = (
         {
             "defaults": {},
             "exponential": {"kernel": "exponential"},
+            "laplacian": {"kernel": "laplacian"},
+            "coded": {"feature_coding": "both", "kernel": "rbf", "feature_scale": "spread"},
             "spread": {"feature_scale": "spread", "kernel": "rbf"},
             "squares_linear": {"kernel": "linear", "C": 1.0, "gamma": 1.0, "feature_scale": None},
             "squares_poly": {**ONE_POLY, "feature_scale": None},
