@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from small import assert_same_bits, connected, tiny_tasks
+from support import few
 from writes import StopError, StopsEverywhere, Writes
 
 import daskls
@@ -168,7 +169,7 @@ def test_a_share_of_one_takes_all():
     np.testing.assert_array_equal(draw.positions(some), expected)
 
 
-@pytest.mark.parametrize("way", [{}, {"n_partitions": 2}])
+@pytest.mark.parametrize("way", few([{"n_partitions": 2}, {}]))
 def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
     X, y = noisy(3, n=900)
     model = squares(**way).fit(X, y)
@@ -191,6 +192,7 @@ def test_a_cluster_changes_no_bit(two_workers, tmp_path):
         assert_same_bits(expected, squares(**params).fit(da.from_array(X, chunks=(50, 2)), y))
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_stopped_anywhere_goes_on(tmp_path):
     X, y = noisy(3)
     expected = squares(n_partitions=2).fit(X, y)
