@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         ParameterError,
         StoreError,
     )
-    from daskls.estimators.chunks import RandomChunkSVC
+    from daskls.estimators.chunks import RandomChunkSVC, RandomChunkSVR
     from daskls.estimators.encoder import TableEncoder
     from daskls.estimators.falk import FalkSVC
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
     from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
-    from daskls.estimators.voronoi import VoronoiSVC
+    from daskls.estimators.voronoi import VoronoiSVC, VoronoiSVR
 
 __all__ = [
     "KNNSVC",
@@ -46,14 +46,16 @@ __all__ = [
     "NonConvergenceWarning",
     "ParameterError",
     "RandomChunkSVC",
+    "RandomChunkSVR",
     "StoreError",
     "TableEncoder",
     "VoronoiSVC",
+    "VoronoiSVR",
     "__version__",
     "load",
 ]
 
-_PATHS = (*(entry.estimator for entry in METHODS), *FILTERS.values())
+_PATHS = (*(path for entry in METHODS for path in entry.estimators), *FILTERS.values())
 # Where each public name lives; imported when first used, so that `import daskls` is instant.
 _HOMES = {
     **{path.partition(":")[2]: f"daskls.{path.partition(':')[0]}" for path in _PATHS},

@@ -17,7 +17,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TaskSizes:
-    """The sizes of a fit that projections of memory use."""
+    """The sizes of a fit that projections of memory use.
+
+    ``n_classes`` counts classes, or the numbers of a row's target.
+    """
 
     n_features: int
     itemsize: int
@@ -32,6 +35,12 @@ class TaskSizes:
     unpack_nbytes: int = 0
     # Of a row as it was read, where rows become others before they are regrouped; else 0.
     raw_nbytes: int = 0
+
+    @property
+    def n_outputs(self) -> int:
+        """Functions of a model of one class against the rest, or of numbers."""
+        is_one = self.spec.target == "classes" and self.n_classes == 2
+        return 1 if is_one else self.n_classes
 
     @property
     def row_nbytes(self) -> int:

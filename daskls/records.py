@@ -77,8 +77,9 @@ Labels = npt.NDArray[Any]
 AnyArray = npt.NDArray[Any]
 # What rows are answered with, and what a loss trains on.
 TargetKind = Literal["classes", "numbers"]
-# How the functions of a model speak for classes: one a pair of them, or one a class.
-Decision = Literal["ovo", "ovr"]
+# How the functions of a model speak for classes: one a pair of them, or one a class; or they are
+# the numbers that are asked for.
+Decision = Literal["ovo", "ovr", "values"]
 # What becomes of features that are thresholds, orders or categories written as numbers.
 Coding = Literal["none", "ranks", "indicators", "both"]
 
@@ -299,7 +300,8 @@ class LocalModel:
     report : CellReport
     decision : "ovo": rows have a class, and a function is of a pair of classes; "ovr": a function
         is of a class against all others, or of the second class where there are two, and takes part
-        in all rows, which ``class_ptr`` gives to the first class.
+        in all rows, which ``class_ptr`` gives to the first class; "values": a function is a number
+        of a row's target, and stands in the place of a class.
     errors : float32 array, shape (n_gammas, n_costs), or None. The validation error of each
         combination that ran on all folds; -1 of those that were dropped, or not tried. For people.
     held_out : float64 array, shape (q, r), or None. The values of the rows that were asked for,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FILTERS", "METHODS", "Entry", "find_entry", "load_object"]
+__all__ = ["FILTERS", "METHODS", "Entry", "find_class", "find_entry", "load_object"]
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,41 @@ class Entry:
     option : str. On the command line.
     estimator : str. The public class, as ``module:class`` below the package.
     method : str. The `daskls.methods.base.Method` that does its work, likewise.
+    regressor : str. The public class of numbers, likewise; empty where the method has none.
     """
 
     name: str
     option: str
     estimator: str
     method: str
+    regressor: str = ""
 
     @property
     def class_name(self) -> str:
         """The estimator's name."""
         return self.estimator.partition(":")[2]
 
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """The public classes: of classes, and of numbers where there is one."""
+        return (self.estimator, self.regressor) if self.regressor else (self.estimator,)
+
 
 METHODS = (
-    Entry("", "voronoi", "estimators.voronoi:VoronoiSVC", "methods.cells.method:Voronoi"),
-    Entry("chunks", "chunks", "estimators.chunks:RandomChunkSVC", "methods.cells.method:Chunked"),
+    Entry(
+        "",
+        "voronoi",
+        "estimators.voronoi:VoronoiSVC",
+        "methods.cells.method:Voronoi",
+        "estimators.voronoi:VoronoiSVR",
+    ),
+    Entry(
+        "chunks",
+        "chunks",
+        "estimators.chunks:RandomChunkSVC",
+        "methods.cells.method:Chunked",
+        "estimators.chunks:RandomChunkSVR",
+    ),
     Entry("l3", "l3", "estimators.landmark:LandmarkSVC", "methods.landmarks.method:L3"),
     Entry(
         "local-sampling",
@@ -67,6 +86,16 @@ def find_entry(name: str, field: str = "name") -> Entry | None:
     >>> find_entry("none of them")
     """
     return next((entry for entry in METHODS if getattr(entry, field) == name), None)
+
+
+def find_class(name: str) -> str | None:
+    """Return where a public class of that name is, as ``module:class``; None if there is none.
+
+    >>> find_class("VoronoiSVR")
+    'estimators.voronoi:VoronoiSVR'
+    """
+    known = (path for entry in METHODS for path in entry.estimators)
+    return next((path for path in known if path.partition(":")[2] == name), None)
 
 
 def load_object(path: str) -> Any:

@@ -4,7 +4,9 @@ The scan of y finds a fit's target; the exchange and gathered rows have a column
 spec of a fit says which kind it trains on.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,10 +27,14 @@ class Target:
     ----------
     kind : "classes" or "numbers"
     labels : array, shape (k,). Sorted values of y that are classes; none of numbers.
+    center, scale : float64 arrays, shape (t,), scale > 0. Of numbers, of which a row has t: what
+        `enter` subtracts and divides by. 0 and 1 until they are measured.
     """
 
     kind: TargetKind = "classes"
     labels: Labels = field(default_factory=lambda: np.empty(0))
+    center: Float64 = field(default_factory=lambda: np.zeros(1))
+    scale: Float64 = field(default_factory=lambda: np.ones(1))
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -40,8 +46,28 @@ class Target:
         """The number of classes; 0 of numbers."""
         return len(self.labels)
 
+    @property
+    def width(self) -> int:
+        """The values of a row: a code, or so many numbers."""
+        return 1 if self.kind == "classes" else len(self.center)
+
+    @property
+    def n_functions(self) -> int:
+        """What a model of all rows may have a function each for: classes, or numbers of a row."""
+        return self.n_classes if self.kind == "classes" else self.width
+
+    @property
+    def score_shape(self) -> tuple[int, ...]:
+        """The shape of the scores of one row: one of two classes and of one number."""
+        is_one = self.n_functions == (2 if self.kind == "classes" else 1)
+        return () if is_one else (self.n_functions,)
+
     def encode(self, y: Labels) -> Targets:
-        """Return the column of some rows, shape (m,): codes of classes, or numbers.
+        """Return the targets of some rows: codes of classes (m,), or numbers (m, t).
+
+        Parameters
+        ----------
+        y : array, shape (m, t); of classes (m, 1)
 
         Raises
         ------
@@ -49,13 +75,15 @@ class Target:
 
         Examples
         --------
-        >>> Target("classes", np.array([3, 8])).encode(np.array([8, 3, 8]))
+        >>> Target("classes", np.array([3, 8])).encode(np.array([[8], [3], [8]]))
         array([1, 0, 1], dtype=int32)
-        >>> Target("numbers").encode(np.array([8, 3]))
-        array([8., 3.])
+        >>> Target("numbers").encode(np.array([[8], [3]]))
+        array([[8.],
+               [3.]])
         """
         if self.kind == "numbers":
             return y.astype(self.dtype)
+        y = y[:, 0]
         codes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
         codes = codes.astype(self.dtype)
         if not (self.labels[codes] == y).all():
@@ -65,8 +93,76 @@ class Target:
             )
         return codes
 
+    def measured(self, targets: Targets, weights: Float64) -> Self:
+        """Return the target with center and scale of sampled numbers; classes have none.
+
+        Parameters
+        ----------
+        targets : as of `encode`. In the order of row numbers: a sum's bits depend on it.
+        weights : float64 array, shape (m,), > 0
+
+        Examples
+        --------
+        >>> found = Target("numbers").measured(np.array([[1.0], [5.0]]), np.ones(2))
+        >>> found.center, found.scale, found.enter(np.array([[7.0]]))
+        (array([3.]), array([2.]), array([[2.]]))
+        """
+        if self.kind == "classes":
+            return self
+        center = np.average(targets, axis=0, weights=weights)
+        apart = targets - center
+        # In units of the largest: squares of it neither overflow nor vanish.
+        largest = np.abs(apart).max(axis=0)
+        unit = np.where(largest > 0, largest, 1.0)
+        deviation = unit * np.sqrt(np.average((apart / unit) ** 2, axis=0, weights=weights))
+        # The mean of equal numbers is not always the same number.
+        is_constant = (targets == targets[0]).all(axis=0)
+        center = np.where(is_constant, targets[0], center)
+        scale = np.where(is_constant | (deviation == 0), 1.0, deviation)
+        return replace(self, center=center, scale=scale)
+
+    def enter(self, targets: Targets) -> Targets:
+        """Return targets as solvers take them: numbers around their center, in their scale."""
+        if self.kind == "classes":
+            return targets
+        entered: Float64 = (targets - self.center) / self.scale
+        return entered
+
+    def leave(self, values: Float64) -> Float64:
+        """Return answers of solvers, (m,) or (m, t), in the units of y."""
+        own = slice(None) if values.ndim > 1 else 0
+        left: Float64 = values * self.scale[own] + self.center[own]
+        return left
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a model keeps of numbers, as JSON values; classes go without saying."""
+        if self.kind == "classes":
+            return {}
+        own = {"kind": self.kind, "center": self.center.tolist(), "scale": self.scale.tolist()}
+        return {"target": own}
+
+    @classmethod
+    def from_json(cls, meta: Mapping[str, Any]) -> Self:
+        """Return the target of a model, by what it keeps.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError : center and scale are none
+        """
+        own = meta.get("target")
+        if own is None:
+            values = meta["classes"]
+            return cls("classes", np.array(values["values"], np.dtype(values["dtype"])))
+        center, scale = (np.array(own[name], np.float64) for name in ("center", "scale"))
+        is_sound = own["kind"] == "numbers" and center.ndim == 1 and len(center)
+        if not (is_sound and center.shape == scale.shape and (scale > 0).all()):
+            raise ValueError("center and scale of its numbers are none")
+        if not np.isfinite([center, scale]).all():
+            raise ValueError("center and scale of its numbers are not finite")
+        return cls("numbers", center=center, scale=scale)
+
     def weigh(self, column: Targets, weights: Float64, class_weight: Float64) -> Float64:
-        """Return the weights of rows times those of their classes, by code; numbers have none."""
+        """Return the weights of rows times those of their classes, by code; those of numbers."""
         if self.kind == "numbers":
             return weights
         weighed: Float64 = weights * class_weight[column]

@@ -38,6 +38,8 @@ SMALL = {
 # Of one class: what differs from the above.
 OWN = {
     "VoronoiSVC": {"C": [1.0, 10.0], "gamma": [5.0, 20.0]},
+    "VoronoiSVR": {"loss": "squared_error", "C": [1.0, 10.0], "gamma": [5.0, 20.0]},
+    "RandomChunkSVR": {"loss": "squared_error"},
     "LandmarkSVC": {"C": [0.01, 0.1], "gamma": None, "tol": 0.1},
     "NeighborSamplingSVC": {"sample_fraction": 0.1, "n_neighbors": 3},
 }
@@ -57,6 +59,11 @@ WAYS = {
             **{"loss": "hinge", "cv": 2},
         },
     ],
+    "VoronoiSVR": [
+        {"C": None, "gamma": None, "kernel": "auto", "feature_scale": "learned"},
+        {"n_partitions": 2, "fit_intercept": False},
+    ],
+    "RandomChunkSVR": [{"C": None, "gamma": None, "kernel": "auto"}],
     "RandomChunkSVC": [
         {"fit_intercept": True},
         {"loss": "squared_error", "cv": 5, "C": None, "gamma": None, "kernel": "auto"},
@@ -77,9 +84,9 @@ WAYS = {
 # A variant to run the contract on, instead of every method: JSON such as
 # {"VoronoiSVC": {"loss": "hinge"}}.
 VARIANT = json.loads(os.environ.get("DASKLS_CONTRACT", "{}"))
-ENTRIES = {
-    entry.class_name: entry for entry in METHODS if not VARIANT or entry.class_name in VARIANT
-}
+PLACES = {path.partition(":")[2]: path for entry in METHODS for path in entry.estimators}
+ENTRIES = [name for name in PLACES if not VARIANT or name in VARIANT]
+CLASSIFIERS = [entry.class_name for entry in METHODS if entry.class_name in ENTRIES]
 # What tells how a fit went, and not what came of it.
 NOT_BITS = ("seconds", "n_read")
 N_QUERIES = 400
@@ -87,7 +94,7 @@ N_QUERIES = 400
 
 def small(name, **params):
     """Return an estimator of a registered class that trains in a blink."""
-    estimator = load_object(ENTRIES[name].estimator)
+    estimator = load_object(PLACES[name])
     known = signature(estimator).parameters
     chosen = {key: value for key, value in SMALL.items() if key in known}
     return estimator(**{**chosen, **OWN.get(name, {}), **VARIANT.get(name, {}), **params})
@@ -105,9 +112,14 @@ def queries(n_features=2):
     return np.random.default_rng(99).random((N_QUERIES, n_features)) * 1.2 - 0.1
 
 
+def answers_of(model, asked):
+    """Return decision values of classes, or numbers."""
+    return getattr(model, "decision_function", model.predict)(asked)
+
+
 def bits_of(model, offset=0.0):
     """Return all that users see of a fitted model, name by name; not the seconds."""
-    found = {"scores": _bytes(model.decision_function(queries(model.n_features_in_) + offset))}
+    found = {"scores": _bytes(answers_of(model, queries(model.n_features_in_) + offset))}
     if hasattr(model, "predict_proba"):
         proba = model.predict_proba(queries(model.n_features_in_) + offset)
         found["probabilities"] = _bytes(proba)

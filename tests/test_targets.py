@@ -58,8 +58,8 @@ def test_classes_are_found(scanned):
     ("y", "kind", "message"),
     [
         (np.where(np.arange(N) == 9, np.nan, Y), "numbers", "NaN or infinity, first in row 9"),
-        (da.from_array(np.where(Y > 0, "a", "b")), "numbers", "the loss is of numbers"),
-        (da.from_array(Y > 0), "numbers", "the loss is of numbers"),
+        (da.from_array(np.where(Y > 0, "a", "b")), "numbers", "a regressor needs numbers"),
+        (da.from_array(Y > 0), "numbers", "a regressor needs numbers"),
         (da.from_array(Y), "classes", "continuous"),
     ],
 )
@@ -75,7 +75,7 @@ def test_rows_of_no_weight_are_no_numbers(scanned):
 
 def test_a_label_that_was_not_scanned_is_refused():
     with pytest.raises(DataError, match="a label at the second reading"):
-        Target("classes", np.array([1, 3])).encode(np.array([3, 2]))
+        Target("classes", np.array([1, 3])).encode(np.array([[3], [2]]))
 
 
 def test_only_classes_have_weights():
@@ -133,12 +133,15 @@ def test_numbers_reach_the_cells_unrounded(number_loss, tmp_path):
     numbers = np.concatenate([rows.numbers for rows in leaves])
     targets = np.concatenate([rows.targets for rows in leaves])
     assert len(leaves) > 1
-    assert targets.dtype == np.float64
-    np.testing.assert_array_equal(targets[np.argsort(numbers)], Y)
+    assert (targets.dtype, targets.shape) == (np.float64, (N, 1))
+    entered = (Y - Y.mean()) / Y.std()
+    np.testing.assert_allclose(targets[np.argsort(numbers), 0], entered, rtol=1e-12)
+    np.testing.assert_allclose(begun.scan.target.leave(entered), Y, rtol=1e-12)
     assert begun.sizes.row_nbytes == TaskSizes(2, 4, 2, 100, SolverSpec()).row_nbytes + 4
     # The store says so, and opens.
-    assert Root.open(tmp_path / "store").attributes["meta"]["target"] == "numbers"
-    assert Root.open(tmp_path / "store").n_classes == 0
+    target = Root.open(tmp_path / "store").target
+    assert (target.kind, target.n_classes, target.width) == ("numbers", 0, 1)
+    assert target.center.tolist() == begun.scan.target.center.tolist()
 
 
 def test_classes_go_without_saying_in_stores(tmp_path):
@@ -150,7 +153,7 @@ def test_classes_go_without_saying_in_stores(tmp_path):
 
 def test_classes_are_no_answer_to_a_loss_of_numbers(number_loss, tmp_path):
     _, y = checkers(N)
-    with pytest.raises(DataError, match="y holds classes, but the loss is of numbers"):
+    with pytest.raises(DataError, match="y holds classes, but a regressor needs numbers"):
         regrouped(y, SPEC, tmp_path / "store", "classes")
 
 

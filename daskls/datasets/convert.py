@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -16,7 +16,7 @@ from daskls.datasets.readers.delimited import open_csv
 from daskls.datasets.readers.parquet import open_parquet
 from daskls.datasets.readers.svmlight import open_svmlight
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.records import Labels
+from daskls.records import AnyArray, TargetKind
 from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter, check_target
 from daskls.store.files import disk_errors, local_path
 
@@ -48,6 +48,7 @@ def convert(
     chunk_rows: int | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
+    task: Literal["classification", "regression"] = "classification",
 ) -> Dataset:
     """Convert a file to a data set; labels of any kind become codes of sorted classes.
 
@@ -70,6 +71,8 @@ def convert(
     chunk_rows : int or None. Rows of a Zarr chunk; None: about 4 MiB.
     overwrite : bool. Replace a daskls data set at `target`.
     progress : function of (rows done, all rows) or None. Called after each block.
+    task : "classification" or "regression". Whether the label's column holds classes, or numbers,
+        which are kept as float64.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def convert(
     with disk_errors(scratch, WRITE_AGAIN):
         scratch.mkdir(parents=True, exist_ok=True)
     wanted = None if dtype is None else np.dtype(dtype)
-    options = Options(label, split, wanted, n_features, scratch)
+    options = Options(label, split, wanted, n_features, scratch, kind_of(task))
     with reader(path, options) as table:
         if not table.n_rows or not table.n_features:
             raise DataError(f"{path} has {table.n_rows} rows of {table.n_features} features.")
@@ -117,6 +120,7 @@ def convert(
             table.n_features,
             table.dtype if wanted is None else wanted,
             with_y=table.labels is not None,
+            y_dtype="int32" if table.labels is None else table.labels.dtype,
             classes=None if table.labels is None else table.labels.classes,
             feature_names=table.feature_names,
             source=path.name,
@@ -126,6 +130,19 @@ def convert(
         with writer:
             _copy_rows(table, writer, progress)
     return writer.close()
+
+
+def kind_of(task: str) -> TargetKind:
+    """Return the kind of targets of a task.
+
+    Raises
+    ------
+    ParameterError : it is none
+    """
+    kinds: dict[str, TargetKind] = {"classification": "classes", "regression": "numbers"}
+    if task not in kinds:
+        raise ParameterError(f"task is {task!r}; it must be one of {tuple(kinds)}.")
+    return kinds[task]
 
 
 def _check_room(table: Table, dtype: "np.dtype[Any]", folder: Path) -> None:
@@ -154,7 +171,7 @@ def _copy_rows(
     block_rows = max(1, min(writer.chunk_rows, BLOCK_FIELDS // table.n_features))
     done = 0
     for X, raw in table.blocks(block_rows):
-        y: Labels | None = None
+        y: AnyArray | None = None
         if table.labels is not None and raw is not None:
             y = table.labels.encode(raw)
         writer.append(X, y)

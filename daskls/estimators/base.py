@@ -1,4 +1,4 @@
-"""The base of all classifiers: the handle on a finished model, prediction, saving, pickling."""
+"""The base of all estimators: the handle on a finished model, prediction, saving, pickling."""
 
 import os
 import uuid
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from daskls.estimators.inputs import (
     draw_seed,
     saved_params,
 )
-from daskls.estimators.predictions import Predictions
+from daskls.estimators.predictions import ClassAnswers, NumberAnswers, Predictions
 from daskls.estimators.probability import probability_of
 from daskls.estimators.store import (
     choose_store,
@@ -35,7 +35,7 @@ from daskls.estimators.store import (
 from daskls.estimators.view import fit_view
 from daskls.methods.base import Method, method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
-from daskls.records import Labels, ScalingSpec, SolverSpec
+from daskls.records import ScalingSpec, SolverSpec
 from daskls.run.client import current_client
 from daskls.run.contract import FitRequest
 from daskls.run.probe import shared_with_workers
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from daskls.methods.fit import FitResult
     from daskls.partition.shrink import Shrinkage
 
-__all__ = ["LocalClassifier", "SharesClient"]
+__all__ = ["LocalClassifier", "LocalEstimator", "LocalRegressor", "SharesClient"]
 
 
 class SharesClient(BaseEstimator):  # type: ignore[misc]
@@ -77,15 +77,13 @@ class SharesClient(BaseEstimator):  # type: ignore[misc]
         return state
 
 
-class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: ignore[misc]
-    """A classifier whose fitted state is a handle on a model in a store."""
+class LocalEstimator(Predictions, SharesClient):
+    """An estimator whose fitted state is a handle on a model in a store."""
 
     client: Any
     store: Any
     random_state: Any
     verbose: int
-    class_weight: Any = None
-    probability: Any = False
     _handle: ModelHandle
     # Whether a space of too many dimensions is of harm.
     _minds_space: ClassVar[bool] = False
@@ -102,14 +100,9 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         """Return what is decided from the data before space is cut; None where nothing is."""
         return None
 
-    def _probability(self) -> str | None:
-        """Return which maps to probabilities a fit makes, see `FitRequest`."""
-        known = self._why_no_held_out() is None
-        return probability_of(self.probability, knows_held_out=known)
-
-    def _why_no_held_out(self) -> str | None:
-        """Return why a fit knows no values of rows without them; None where it does."""
-        return f"{type(self).__name__} knows none"
+    def _of_classes(self) -> dict[str, Any]:
+        """Return what of `FitRequest` is for classes alone."""
+        return {"class_weight": None}
 
     def _sizes(self) -> dict[str, Any]:
         """Return the size of cells and what else of `FitRequest` is the method's own."""
@@ -137,7 +130,6 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
     def _validate_params(self) -> None:
         """Refuse parameters out of range, as far as that needs no data."""
         super()._validate_params()
-        check_class_weight(self.class_weight)
         self._method()
         self._solver()
         self._scaling()
@@ -163,7 +155,6 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         # Read here, so that the first query reads its cell alone.
         method_of(reader.method, f"The model at {reader.path}").check_index(reader)
         meta = reader.meta
-        self.classes_ = labels_from_json(meta["classes"])
         self.n_features_in_ = int(meta["n_features"])
         keep_names(self, meta.get("feature_names"))
         self.__dict__.pop("table_", None)
@@ -179,7 +170,7 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         return method_of(self._reader.method)
 
     @property
-    def _reader(self) -> ModelReader:
+    def _reader(self) -> ModelReader:  # type: ignore[override]
         with self._handle.in_use():
             return open_model(self._handle.path, self._handle.fingerprint)
 
@@ -212,9 +203,9 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             table: the path of a CSV, TSV or Parquet file, a folder or a pattern of such, of an
             npz or LIBSVM file; a DataFrame of pandas, Polars or Dask, an Arrow table, an xarray
             Dataset.
-        y : array (n,) of labels, of any of these kinds; None if X is the path of a data set. Of a
-            table the name of its column of labels; None takes y, label, target or class, and says
-            so.
+        y : array (n,), of any of these kinds: of labels, or for a regressor of numbers, then also
+            (n, t); None if X is the path of a data set. Of a table the name of its column of labels
+            or numbers; None takes y, label, target or class, and says so.
         sample_weight : array (n,), >= 0, or None; of a table also the name of its column of
             weights, which is then no feature. Multiplies C, and weighs validation errors and
             votes; rows of weight 0 are ignored. Methods that draw rows draw
@@ -260,7 +251,9 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             with (
                 unless_empty(store),
                 own_store(store),
-                training_rows(X, y, scratch, options, int(seed), self.verbose) as converted,
+                training_rows(
+                    X, y, scratch, options, int(seed), self.verbose, self._kind
+                ) as converted,
             ):
                 rows, table, weights = converted
                 request = self._request(rows)
@@ -283,7 +276,7 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         with (
             interrupts_told(self.store),
             losses_made_good(self.client),
-            open_rows(*data, store / f"input-{uuid.uuid4().hex}") as rows,
+            open_rows(*data, store / f"input-{uuid.uuid4().hex}", self._kind) as rows,
             shared_with_workers(store, data, self.client),
             fit_view(request.estimator, rows.X.shape, store, self.client, self.verbose) as view,
             dropping_damage(store),
@@ -298,12 +291,11 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
             params=saved_params(self),
             spec=self._solver(),
             seed=draw_seed(self.random_state),
-            class_weight=self.class_weight,
             feature_names=feature_names(X),
             scaling=self._scaling(),
             minds_units=self._minds_units(),
             minds_space=self._minds_space,
-            probability=self._probability(),
+            **self._of_classes(),
             **self._sizes(),
         )
 
@@ -363,6 +355,41 @@ class LocalClassifier(Predictions, ClassifierMixin, SharesClient):  # type: igno
         copy_model(self._handle, path)
 
 
-def labels_from_json(values: dict[str, Any]) -> Labels:
-    """Return class labels in their own dtype."""
-    return np.array(values["values"], dtype=np.dtype(values["dtype"]))
+class LocalClassifier(ClassAnswers, ClassifierMixin, LocalEstimator):  # type: ignore[misc]
+    """An estimator of classes."""
+
+    class_weight: Any = None
+    probability: Any = False
+
+    def _probability(self) -> str | None:
+        """Return which maps to probabilities a fit makes, see `FitRequest`."""
+        known = self._why_no_held_out() is None
+        return probability_of(self.probability, knows_held_out=known)
+
+    def _why_no_held_out(self) -> str | None:
+        """Return why a fit knows no values of rows without them; None where it does."""
+        return f"{type(self).__name__} knows none"
+
+    def _of_classes(self) -> dict[str, Any]:
+        """As of `LocalEstimator`."""
+        return {"class_weight": self.class_weight, "probability": self._probability()}
+
+    def _validate_params(self) -> None:
+        """As of `LocalEstimator`; weights of classes are checked too."""
+        super()._validate_params()
+        check_class_weight(self.class_weight)
+
+    def _adopt(self, handle: ModelHandle) -> Self:
+        """As of `LocalEstimator`."""
+        super()._adopt(handle)
+        self.classes_ = self._reader.target.labels
+        return self
+
+
+class LocalRegressor(NumberAnswers, RegressorMixin, LocalEstimator):  # type: ignore[misc]
+    """An estimator of numbers."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,4 +1,4 @@
-"""The base of classifiers with one local model a cell: constraints, sizes, warnings."""
+"""The base of estimators with one local model a cell: constraints, sizes, warnings."""
 
 import os
 import warnings
@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.errors import AdviceWarning, ParameterError
 from daskls.estimators.advice import Advice, advise_on_cells
-from daskls.estimators.base import LocalClassifier
+from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
 from daskls.estimators.inputs import candidates, check_unused
 from daskls.estimators.probability import PROBABILITY
 from daskls.estimators.scale import (
@@ -28,32 +28,25 @@ from daskls.plan import usual_cells
 from daskls.records import ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
 
-__all__ = ["Candidates", "CellClassifier"]
+__all__ = ["Candidates", "CellClassifier", "CellRegressor"]
 
 Candidates = float | Sequence[float] | None
 # Rows of a cell or a chunk where nobody says: of SVMs that choose for themselves.
 USUAL_SIZE = 2000
 
 
-class CellClassifier(ScalesFeatures, LocalClassifier):
-    """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
+class CellEstimator(ScalesFeatures, LocalEstimator):
+    """An estimator of many local models, each of the rows of one cell."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "loss": [StrOptions(set(losses_of("classes")))],
         "kernel": [StrOptions({*KERNELS, "auto"})],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
-        "cv": [Interval(Integral, 2, None, closed="left")],
         "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "search": [StrOptions({"refine", "full", "race"}, deprecated={"race"})],
-        "refit": [StrOptions({"folds", "cell"})],
         "feature_coding": FEATURE_CODING,
         "feature_scale": FEATURE_SCALE,
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "probability": PROBABILITY,
         "store": [str, os.PathLike, None],
         "client": "no_validation",
         "random_state": ["random_state"],
@@ -64,17 +57,6 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
     _by_chance: ClassVar[bool] = False
     # What bounds the rows of a cell.
     _size_param: ClassVar[str]
-
-    def _validate_params(self) -> None:
-        """Refuse parameters out of range, and grids of what is no number."""
-        super()._validate_params()
-        if self.get_params(deep=False)["search"] == "race":
-            warnings.warn(
-                'search="race" was removed and search="refine" is used: it trains a third of the '
-                'combinations at the same error. Pass search="refine", or leave search out.',
-                FutureWarning,
-                stacklevel=3,
-            )
 
     def _scaling(self) -> ScalingSpec | None:
         """Return what is decided for all cells: a scale; of least squares what is not given."""
@@ -89,7 +71,8 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
             # A gamma is one of distances that are known.
             coding = "none"
         asked = scaling_of(params["feature_scale"], kernel, coding)
-        check_unused(self, loss.unused, f"loss={params['loss']!r}")
+        unused = [name for name in loss.unused if name in params]
+        check_unused(self, unused, f"loss={params['loss']!r}")
         if not is_global:
             return asked
         given = (spec.C, spec.gamma)
@@ -117,8 +100,8 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         if find_loss(spec).is_global and is_open:
             wrong.append(f"the choice of C and gamma by loss={spec.loss!r}")
             names = losses_of(spec.target)
-            by_cell = next(name for name in names if not LOSSES[spec.target, name].is_global)
-            remedies.append(f'loss="{by_cell}", or one C and one gamma')
+            by_cell = [f'loss="{n}", or ' for n in names if not LOSSES[spec.target, n].is_global]
+            remedies.append(f"{''.join(by_cell)}one C and one gamma")
         if not is_unscaled(self.get_params(deep=False)["feature_scale"]):
             wrong.append("feature_scale")
             remedies.append("feature_scale=None")
@@ -131,39 +114,14 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
                 f"distances; kernel is {kernel!r}. Pass {' and '.join(remedies)}."
             )
 
-    def _warn_about_folds(self) -> None:
-        """Say how many cells hold fewer rows than folds, if any do."""
-        if self._loss().is_global:
-            return
-        report, cv = self.fit_report_, self.get_params()["cv"]
-        # A cell of one class, or of equal rows, deals no folds.
-        small = (report.n_rows < cv) & (report.n_classes > 1) & (report.radius > 0)
-        if small.any():
-            warnings.warn(
-                f"{int(small.sum())} of {len(report)} cells have fewer rows than cv={cv}; each was "
-                "selected with as many folds as it has rows. fit_report_.n_rows names them. Lower "
-                f"cv, or raise {self._size_param}.",
-                AdviceWarning,
-                stacklevel=3,
-            )
-
     def _advice(self, shrinkage: Shrinkage | None = None) -> Iterable[Advice]:
         """Return what choices on edges, cells of one class and too many dimensions call for."""
         return advise_on_cells(self._reader, self._size_param, shrinkage)
 
-    def _why_no_held_out(self) -> str | None:
-        """Return why a fit knows no values of rows without them; None where it does."""
-        if not self._method().knows_held_out:
-            return super()._why_no_held_out()
-        name = self.get_params(deep=False)["loss"]
-        loss = LOSSES.get(("classes", name))
-        is_known = loss is not None and loss.knows_held_out
-        return None if is_known else f"loss={name!r} knows none"
-
     def _sizes(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
         is_global, size = self._loss().is_global, params[self._size_param]
-        found: dict[str, Any] = {"n_folds": None if is_global else int(params["cv"])}
+        found: dict[str, Any] = {"n_folds": None if is_global else self._solver().cv}
         if size is None and is_global:
             return {**found, "cell_size": USUAL_SIZE, "count_cells": usual_cells}
         size = USUAL_SIZE if size is None else int(size)
@@ -182,15 +140,83 @@ class CellClassifier(ScalesFeatures, LocalClassifier):
         params = self.get_params(deep=False)
         return SolverSpec(
             loss=params["loss"],
+            target=self._kind,
             # Of SVMs, and until a kernel is chosen, the first of those in question.
             kernel=kernels_with("is_raced")[0] if params["kernel"] == "auto" else params["kernel"],
             C=candidates("C", params["C"]),
             gamma=candidates("gamma", params["gamma"]),
             degree=int(params["degree"]),
             coef0=float(params["coef0"]),
+            fit_intercept=bool(params["fit_intercept"]),
+        )
+
+
+class CellClassifier(CellEstimator, LocalClassifier):
+    """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CellEstimator._parameter_constraints,
+        "loss": [StrOptions(set(losses_of("classes")))],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "search": [StrOptions({"refine", "full", "race"}, deprecated={"race"})],
+        "refit": [StrOptions({"folds", "cell"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "probability": PROBABILITY,
+    }
+
+    def _validate_params(self) -> None:
+        """Refuse parameters out of range, and grids of what is no number."""
+        super()._validate_params()
+        if self.get_params(deep=False)["search"] == "race":
+            warnings.warn(
+                'search="race" was removed and search="refine" is used: it trains a third of the '
+                'combinations at the same error. Pass search="refine", or leave search out.',
+                FutureWarning,
+                stacklevel=3,
+            )
+
+    def _warn_about_folds(self) -> None:
+        """Say how many cells hold fewer rows than folds, if any do."""
+        if self._loss().is_global:
+            return
+        report, cv = self.fit_report_, self.get_params()["cv"]
+        # A cell of one class, or of equal rows, deals no folds.
+        small = (report.n_rows < cv) & (report.n_classes > 1) & (report.radius > 0)
+        if small.any():
+            warnings.warn(
+                f"{int(small.sum())} of {len(report)} cells have fewer rows than cv={cv}; each was "
+                "selected with as many folds as it has rows. fit_report_.n_rows names them. Lower "
+                f"cv, or raise {self._size_param}.",
+                AdviceWarning,
+                stacklevel=3,
+            )
+
+    def _why_no_held_out(self) -> str | None:
+        """Return why a fit knows no values of rows without them; None where it does."""
+        if not self._method().knows_held_out:
+            return super()._why_no_held_out()
+        name = self.get_params(deep=False)["loss"]
+        loss = LOSSES.get(("classes", name))
+        is_known = loss is not None and loss.knows_held_out
+        return None if is_known else f"loss={name!r} knows none"
+
+    def _solver(self) -> SolverSpec:
+        """As of `CellEstimator`, with what the search of a cell is asked for."""
+        params = self.get_params(deep=False)
+        return replace(
+            super()._solver(),
             cv=int(params["cv"]),
             tol=float(params["tol"]),
             refit=params["refit"],
             search="refine" if params["search"] == "race" else params["search"],
-            fit_intercept=bool(params["fit_intercept"]),
         )
+
+
+class CellRegressor(CellEstimator, LocalRegressor):
+    """A regressor of many local models."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CellEstimator._parameter_constraints,
+        "loss": [StrOptions(set(losses_of("numbers")))],
+    }

@@ -1,4 +1,4 @@
-"""RandomChunkSVC: rows assigned to chunks at random, one cross-validated SVM a chunk, averaged."""
+"""Rows assigned to chunks at random, one local model a chunk, averaged: the baseline of cells."""
 
 import os
 from numbers import Integral
@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval
 
-from daskls.estimators.cells import Candidates, CellClassifier
+from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor
 from daskls.estimators.docs import share_docs
 from daskls.estimators.probability import ProbabilityParam
 from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
 from daskls.methods.cells.method import Chunked
 
-__all__ = ["RandomChunkSVC"]
+__all__ = ["RandomChunkSVC", "RandomChunkSVR"]
 
 
 @share_docs("chunk")
@@ -110,6 +110,93 @@ class RandomChunkSVC(CellClassifier):
         self.feature_scale = feature_scale
         self.class_weight = class_weight
         self.probability = probability
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _method(self) -> Chunked:
+        return Chunked()
+
+
+@share_docs("chunk")
+class RandomChunkSVR(CellRegressor):
+    """Regression on random chunks of the rows, averaged: the baseline of spatial decomposition.
+
+    Rows are assigned at random to chunks of at most ``chunk_size`` rows, of which each has a
+    least-squares regression of its own. A row is predicted by the mean of all chunks' functions, so
+    that prediction costs a kernel value for every row of the model. `VoronoiSVR` is usually both
+    more accurate and faster.
+
+    Parameters
+    ----------
+    chunk_size : int, >= 2, or None
+        Maximum number of rows of a chunk; sizes differ by one row at most. None: as the
+        ``cell_size`` of `VoronoiSVR`.
+    {number_loss, cell_kernel, number_C, cell_gamma, degree, coef0, fit_intercept}
+    {feature_coding, feature_scale, store, client, random_state, verbose}
+
+    Attributes
+    ----------
+    {n_features_in_, feature_names_in_}
+    {coded_features_, feature_scale_}
+    n_cells_ : int. Chunks.
+    stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
+    fit_report_ : record array (n_cells_,). One row a chunk: as of `VoronoiSVR`.
+
+    References
+    ----------
+    Zhang, Duchi, Wainwright: Divide and conquer kernel ridge regression, COLT 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import RandomChunkSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((600, 2))
+    >>> y = np.sin(6 * X[:, 0]) + X[:, 1]
+    >>> model = RandomChunkSVR(chunk_size=200, random_state=0).fit(X, y)
+    >>> model.n_cells_
+    3
+    >>> bool(model.score(X, y) > 0.99)
+    True
+    """
+
+    _size_param = "chunk_size"
+    _by_chance = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CellRegressor._parameter_constraints,
+        "chunk_size": [Interval(Integral, 2, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        chunk_size: int | None = None,
+        *,
+        loss: str = "squared_error",
+        kernel: str = "auto",
+        C: Candidates = None,
+        gamma: Candidates = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        feature_coding: FeatureCodingParam = "auto",
+        feature_scale: FeatureScaleParam = "learned",
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.chunk_size = chunk_size
+        self.loss = loss
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.feature_coding = feature_coding
+        self.feature_scale = feature_scale
         self.store = store
         self.client = client
         self.random_state = random_state

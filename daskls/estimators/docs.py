@@ -58,6 +58,13 @@ tol : float, > 0, default 1e-3
     decision values clipped to [-1, 1], of the models that are kept the plain one, which keeps
     decision values within sqrt(2 tol C m k(x, x)) of the SVM's, less the offset. What float32
     cannot reach is counted in ``fit_report_.n_at_limit``, with a `NonConvergenceWarning`.""",
+    "number_loss": """
+loss : <number losses>, default <default>
+    "squared_error": least squares of y around its center (kernel ridge).""",
+    "number_C": """
+C : float, sequence of float, or None
+    1 / (2 ridge), for rows of weight 1. Of several values the one of the least held-out error is
+    taken, for all <cell>s. None: of a grid of ridges.""",
     "search": """
 search : "refine" or "full", default "refine"
     How combinations are tried. "refine": every other value of C and of gamma is trained, at 10 x
@@ -193,6 +200,7 @@ REGISTERED = {
     "<ridges>": _least_ridges(),
     "<everywhere formulas>": _formulas(kernels_with("is_everywhere")),
     "<losses>": _named(losses_of("classes")),
+    "<number losses>": _named(losses_of("numbers")),
 }
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any
@@ -20,8 +20,15 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.columns import check_columns
-from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Labels, Reals
-from daskls.run.labels import check_label_kind, first_bad_label, label_error
+from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Labels, Reals, TargetKind
+from daskls.run.labels import (
+    check_label_kind,
+    check_numbers,
+    first_bad_label,
+    first_bad_number,
+    label_error,
+    number_error,
+)
 from daskls.run.rows import open_column
 from daskls.run.values import check_values
 
@@ -32,6 +39,7 @@ __all__ = [
     "check_labels",
     "check_rows",
     "check_same_kind",
+    "check_targets",
     "check_unused",
     "check_weights",
     "draw_seed",
@@ -246,10 +254,12 @@ def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
             raise DataError(f"{name} requires y to be passed, but the target y is None. Pass y.")
         X = check_rows(estimator, X, n_least=2)
     if y is not None and is_in_memory(y):
-        y = check_labels(y)
+        y = check_targets(y, estimator._kind)
         with _one_error():
-            # Each twice: few rows a class are warned of where labels of any container are counted.
-            check_classification_targets(np.tile(np.unique(y), 2))
+            if estimator._kind == "classes":
+                # Each twice: few rows a class are warned of where labels of any container are
+                # counted.
+                check_classification_targets(np.tile(np.unique(y), 2))
             if isinstance(X, np.ndarray):
                 check_consistent_length(X, y)
     if sample_weight is not None and is_in_memory(sample_weight):
@@ -281,6 +291,33 @@ def check_labels(y: Any) -> Labels:
     return labels
 
 
+def check_targets(y: Any, kind: TargetKind) -> AnyArray:
+    """Return labels in memory as an array (n,), or numbers as one (n,) or (n, t).
+
+    Raises
+    ------
+    DataError : as `check_labels`; text, booleans, NaN, infinity or too large a number where numbers
+        are wanted
+    """
+    if kind == "classes":
+        return check_labels(y)
+    check_values(y, "y")
+    numbers = np.asarray(y)
+    if numbers.dtype.kind == "O":
+        with suppress(TypeError, ValueError):
+            numbers = numbers.astype(np.float64)
+    check_numbers(numbers.dtype)
+    if numbers.ndim not in (1, 2) or not numbers.shape[-1]:
+        raise DataError(
+            f"y has shape {numbers.shape}; numbers are (n,), or (n, t) of t columns. Pass one "
+            "number, or a row of numbers, for each row of X."
+        )
+    bad = first_bad_number(numbers.reshape(len(numbers), -1))
+    if bad is not None:
+        raise number_error(bad)
+    return numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
+
+
 def check_weights(sample_weight: Any) -> Float64:
     """Return weights in memory as an array of float64.
 
@@ -304,13 +341,13 @@ def check_weights(sample_weight: Any) -> Float64:
     return numbers
 
 
-def open_column_of(values: Any, name: str) -> Any:
+def open_column_of(values: Any, name: str, kind: TargetKind = "classes") -> Any:
     """Return y or weights as an array if they are in memory, else as a Dask array; None stays."""
     if values is None:
         return None
     if not is_in_memory(values):
-        return open_column(values, name)
-    return check_labels(values) if name == "y" else check_weights(values)
+        return open_column(values, name, None if kind == "numbers" else 1)
+    return check_targets(values, kind) if name == "y" else check_weights(values)
 
 
 def check_same_kind(y: Labels, classes: Labels) -> None:

@@ -4,10 +4,10 @@ import os
 from typing import Any
 
 from daskls.errors import StoreError
-from daskls.estimators.base import LocalClassifier
+from daskls.estimators.base import LocalEstimator
 from daskls.estimators.inputs import params_from_json
 from daskls.methods.base import method_of
-from daskls.registry import find_entry, load_object
+from daskls.registry import find_class, load_object
 from daskls.store.files import local_path
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle
@@ -15,7 +15,7 @@ from daskls.store.temporary import ModelHandle
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier:
+def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
     """Open a model that `save`, or a fit with ``store=``, wrote.
 
     Parameters
@@ -50,14 +50,14 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalClassifier
     folder = local_path(path, what="model")
     reader = ModelReader(folder)
     name = reader.meta["estimator"]
-    entry = find_entry(name, "class_name")
-    if entry is None:
+    place = find_class(name)
+    if place is None:
         raise StoreError(
             f"The model at {folder} is a {name}, which this daskls does not know. Upgrade daskls."
         )
     # What this process kept open of the model may be older than what is there now.
     method_of(reader.method, f"The model at {folder}").check_index(reader)
-    kind: type[LocalClassifier] = load_object(entry.estimator)
+    kind: type[LocalEstimator] = load_object(place)
     estimator = kind(**{**kind._before, **params_from_json(reader.meta["params"])})
     estimator.set_params(client=client)
     return estimator._adopt(ModelHandle(str(folder), reader.fingerprint))

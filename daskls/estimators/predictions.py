@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, ParameterError
@@ -20,6 +20,7 @@ from daskls.estimators.inputs import (
 from daskls.estimators.probability import OfProbabilities, check_probabilities
 from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.predict import (
+    OF_NUMBERS,
     PROBABILITIES,
     SCORES,
     Wanted,
@@ -27,27 +28,34 @@ from daskls.methods.predict import (
     predict_lazily,
     predict_to_zarr,
 )
-from daskls.records import Float64, Labels
+from daskls.records import AnyArray, Float64, Labels, TargetKind
 from daskls.run.compute import compute
+from daskls.run.labels import check_numbers
 from daskls.run.rows import find_labels, open_blocks, open_whole
 from daskls.run.scan import name_codes
 from daskls.store.files import local_path
+from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle, temporary_path
 from daskls.tables.encoding import TableEncoding
 from daskls.tables.frames import is_array_like, with_labels
 from daskls.tables.paths import is_table
 
-__all__ = ["Predictions"]
+__all__ = ["ClassAnswers", "NumberAnswers", "Predictions"]
 
 
 class Predictions:
-    """The part of a classifier that needs no more than a handle on its model."""
+    """The part of an estimator that needs no more than a handle on its model."""
 
     client: Any
-    classes_: Labels
     n_features_in_: int
     table_: TableEncoding
     _handle: ModelHandle
+    _reader: ModelReader
+    _kind: ClassVar[TargetKind]
+
+    def predict(self, X: Any) -> Any:
+        """Return the answer of each row."""
+        raise NotImplementedError
 
     def _predict_in_kind(self, X: Any, wanted: Wanted) -> Any:
         """Answer in kind: in memory for rows in memory, lazily for anything else."""
@@ -62,7 +70,7 @@ class Predictions:
             return predict_array(X, self._handle, wanted)
         X = open_whole(X, "X", SUPER_NBYTES)
         self._check_width(X.shape[1])
-        return predict_lazily(X, self._handle, wanted, len(self.classes_))
+        return predict_lazily(X, self._handle, wanted, self._reader.target)
 
     def _asks_by_name(self, X: Any) -> bool:
         """Whether X is a table whose columns are to be found, and not an array in a frame."""
@@ -75,6 +83,49 @@ class Predictions:
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input. Pass the columns it was trained on."
             )
+
+    def _measured(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[AnyArray, Any, Labels | None, Float64 | None]:
+        """Return what is predicted, y as it is given, the labels of its codes, and weights.
+
+        Raises
+        ------
+        DataError : no y, or no rows
+        """
+        y, classes = find_labels(X, y)
+        columns = (
+            open_column_of(y, "y", self._kind),
+            open_column_of(sample_weight, "sample_weight"),
+        )
+        found, y, weight = compute([self.predict(X), *columns], self.client)
+        if not len(found):
+            raise DataError("X has no rows, so that there is nothing to score. Pass at least one.")
+        return found, y, classes, weight
+
+    def _write_to_zarr(
+        self, X: Any, path: str | os.PathLike[str], wanted: Wanted, on_progress: Any
+    ) -> None:
+        """Write what is wanted of each row into a new Zarr array, block by block."""
+        if is_table(X):
+            from daskls.estimators.tables import query_rows
+
+            scratch = temporary_path()
+            with query_rows(self, X, None, scratch, with_y=False, on_progress=on_progress) as rows:
+                self._write_to_zarr(rows, path, wanted, on_progress)
+            return
+        check_names(self, X)
+        self._check_width(open_blocks(X, "X").shape[1])
+        target = local_path(path, what="output")
+        own = self._reader.target
+        predict_to_zarr(X, self._handle, wanted, own, target, self.client, on_progress)
+
+
+class ClassAnswers(Predictions):
+    """Predictions of a classifier."""
+
+    classes_: Labels
+    _kind = "classes"
 
     def predict(self, X: Any) -> Any:
         """Return the label of each row.
@@ -195,11 +246,7 @@ class Predictions:
             from daskls.estimators.tables import score_table
 
             return score_table(self, X, y, self.score)
-        y, classes = find_labels(X, y)
-        columns = open_column_of(y, "y"), open_column_of(sample_weight, "sample_weight")
-        labels, y, weight = compute([self.predict(X), *columns], self.client)
-        if not len(labels):
-            raise DataError("X has no rows, so that there is nothing to score. Pass at least one.")
+        labels, y, classes, weight = self._measured(X, y, sample_weight)
         y = name_codes(check_labels(y), classes)
         check_same_kind(y, self.classes_)
         return float(accuracy_score(y, labels, sample_weight=weight))
@@ -264,22 +311,83 @@ class Predictions:
         StoreError : when ``path`` exists or its disk is full
         """
         check_is_fitted(self)
-        if is_table(X):
-            from daskls.estimators.tables import query_rows
-
-            scratch = temporary_path()
-            with query_rows(self, X, None, scratch, with_y=False, on_progress=on_progress) as rows:
-                self.predict_to_zarr(rows, path, on_progress, proba=proba)
-            return
-        check_names(self, X)
-        self._check_width(open_blocks(X, "X").shape[1])
-        wanted: Wanted = self.classes_
         if proba:
             check_probabilities(self)
-            wanted = PROBABILITIES
-        target = local_path(path, what="output")
-        n_classes = len(self.classes_)
-        predict_to_zarr(X, self._handle, wanted, n_classes, target, self.client, on_progress)
+        wanted: Wanted = PROBABILITIES if proba else self.classes_
+        self._write_to_zarr(X, path, wanted, on_progress)
+
+
+class NumberAnswers(Predictions):
+    """Predictions of a regressor."""
+
+    _kind = "numbers"
+
+    def predict(self, X: Any) -> Any:
+        """Return the number, or the numbers, of each row.
+
+        Parameters
+        ----------
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. No rows are allowed only
+            if it is not in memory: the lazy result is then empty. Or a table, as `fit` takes it,
+            whose columns are found by name.
+
+        Returns
+        -------
+        numbers : float64 array (n,), or (n, t) where y had t columns, more than one; in the units
+            of y. NumPy for NumPy and for tables; else a lazy Dask array in X's row chunks.
+
+        Raises
+        ------
+        DataError : NaN or infinity, with the row's number; another number of features than in
+            training, other names of them, or another order
+        """
+        check_is_fitted(self)
+        if not self._asks_by_name(X):
+            check_names(self, X)
+        return self._predict_in_kind(X, OF_NUMBERS)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R2 on X and y: 1 is perfect, 0 what the mean of y comes to; of columns the mean.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`, or the path of a data set, or a table
+        y : array (n,) or (n, t), of any of these kinds; None if X is the path of a data set. Of a
+            table the name of its column of numbers; None: as in training.
+        sample_weight : array (n,), or None
+
+        Raises
+        ------
+        DataError : as `predict`; no y, no rows, or text
+        """
+        check_is_fitted(self)
+        X, y = with_labels(X, y)
+        if is_table(X) and (y is None or isinstance(y, str)):
+            from daskls.estimators.tables import score_table
+
+            return score_table(self, X, y, self.score)
+        numbers, y, classes, weight = self._measured(X, y, sample_weight)
+        check_numbers(y.dtype, classes)
+        return float(r2_score(y, numbers, sample_weight=weight))
+
+    def predict_to_zarr(
+        self, X: Any, path: str | os.PathLike[str], on_progress: Any = None
+    ) -> None:
+        """Write the number, or the numbers, of each row into a new Zarr array, block by block.
+
+        Parameters
+        ----------
+        X : Zarr array or its path, or Dask array: (n, d); or a table, as for `fit`
+        path : where to write; must not exist
+        on_progress : called with a `Progress` as blocks finish, or None
+
+        Raises
+        ------
+        DataError : as `predict`
+        StoreError : when ``path`` exists or its disk is full
+        """
+        check_is_fitted(self)
+        self._write_to_zarr(X, path, OF_NUMBERS, on_progress)
 
 
 def _bounds(eps: float | Sequence[float]) -> Float64:

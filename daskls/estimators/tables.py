@@ -15,7 +15,7 @@ from daskls.datasets import convert
 from daskls.datasets.readers._table import listed
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.console import progress_bars
-from daskls.records import AnyArray
+from daskls.records import AnyArray, TargetKind
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
 from daskls.store.files import expand_path
@@ -141,7 +141,13 @@ def unless_empty(store: Path) -> Iterator[None]:
 
 @contextmanager
 def training_rows(
-    X: Any, label: Any, scratch: Path, options: TableOptions, seed: int, verbose: int
+    X: Any,
+    label: Any,
+    scratch: Path,
+    options: TableOptions,
+    seed: int,
+    verbose: int,
+    kind: TargetKind,
 ) -> Iterator[tuple[str, TableEncoding | None, str | None]]:
     """Yield a data set with the rows of a table, the encoding of its columns, and weights.
 
@@ -156,15 +162,16 @@ def training_rows(
     seed : int
     verbose : int. Whether a bar shows the rows that are converted, and lines say what became of
         the columns.
+    kind : "classes" or "numbers". What the column of labels holds.
     """
     with removed(scratch):
         with progress_bars(show=bool(verbose)) as on_progress:
             if _holds_arrays(X):
                 options.check_unused(str(X))
                 table = None
-                path = _convert_arrays(X, label, scratch, None, on_progress)
+                path = _convert_arrays(X, label, scratch, None, on_progress, kind)
             else:
-                path, table = _convert_table(X, label, scratch, options, seed, on_progress)
+                path, table = _convert_table(X, label, scratch, options, seed, on_progress, kind)
         if verbose and table is not None:
             print(*table.describe(), sep="\n")
         has_weights = table is not None and table.weight is not None
@@ -178,6 +185,7 @@ def _convert_table(
     options: TableOptions,
     seed: int,
     on_progress: Listener,
+    kind: TargetKind,
 ) -> tuple[str, TableEncoding]:
     """Write a table as a data set; return its path, and how columns became features."""
     source = open_table(X, label, scratch)
@@ -190,6 +198,7 @@ def _convert_table(
         missing=options.missing,
         unknown=options.unknown,
         seed=seed,
+        kind=kind,
     )
     encoding = replace(found.encoding, weight=weight)
     dataset = write_table(
@@ -235,7 +244,12 @@ def _holds_arrays(X: Any) -> bool:
 
 
 def _convert_arrays(
-    X: Any, label: str | None, scratch: Path, n_features: int | None, on_progress: Listener
+    X: Any,
+    label: str | None,
+    scratch: Path,
+    n_features: int | None,
+    on_progress: Listener,
+    kind: TargetKind,
 ) -> str:
     """Write a file of arrays as a data set; return its path."""
     number = int(label) if label is not None and label.lstrip("-").isdigit() else label
@@ -247,6 +261,7 @@ def _convert_arrays(
         label=number,
         n_features=n_features if is_sparse else None,
         progress=_rows_done("convert", on_progress),
+        task="classification" if kind == "classes" else "regression",
     )
     return str(target)
 
@@ -271,7 +286,8 @@ def query_rows(
             # A single array of queries holds no label, whatever its width: none is guessed.
             is_bare = not with_y and Path(X).suffix.lower() == ".npy"
             own = label or ("none" if is_bare else None)
-            yield _convert_arrays(X, own, scratch, estimator.n_features_in_, on_progress)
+            width = estimator.n_features_in_
+            yield _convert_arrays(X, own, scratch, width, on_progress, estimator._kind)
             return
         own = getattr(estimator, "table_", None)
         source = open_table(X, label or (own.label if own else None), scratch)
@@ -281,7 +297,7 @@ def query_rows(
         labels, n_rows = None, source.n_rows
         if with_y and label is not None:
             check_no_feature(label, encoding.column_names)
-            n_rows, labels = scan_labels(source, label)
+            n_rows, labels = scan_labels(source, label, estimator._kind)
         dataset = write_table(
             source,
             encoding,
@@ -367,7 +383,7 @@ def answer_table(estimator: Any, X: Any, answer: Callable[[Any], Any]) -> Any:
 
 
 def score_table(estimator: Any, X: Any, label: Any, score: Callable[[str], float]) -> float:
-    """Return the accuracy on a table.
+    """Return the score on a table.
 
     Parameters
     ----------

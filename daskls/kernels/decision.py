@@ -33,7 +33,7 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
     """
     A = framed(X, model.frame)
     n_functions = len(model.intercepts)
-    if model.decision == "ovr":
+    if model.decision != "ovo":
         model = as_pairs(model)
     n_classes = len(model.class_ptr) - 1
     decisions = np.empty((len(X), n_classes * (n_classes - 1) // 2))

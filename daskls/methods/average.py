@@ -6,7 +6,7 @@ import numpy as np
 
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import pairs_of, rest_scores, spread_pairs, vote_scores
-from daskls.methods.scores import empty_scores, model_scores
+from daskls.methods.scores import empty_scores, model_scores, model_values
 from daskls.records import Float64, Ints, LocalModel, Reals
 from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader
@@ -40,11 +40,10 @@ def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
     X : real array, shape (m, d)
     views : list of int arrays (m,). The cells whose models predict, one a view.
     """
-    n_classes = reader.n_classes
-    scores = empty_scores(len(X), n_classes)
+    scores = empty_scores(len(X), reader.target)
     if len(views) == 1:
         for model, rows in _slabs(reader, views[0]):
-            scores[rows] = model_scores(model, X[rows], n_classes)
+            scores[rows] = model_scores(model, X[rows], reader.n_classes)
         return scores
     n_functions = _n_functions(reader)
     for tile in _tiles(views[0], n_functions):
@@ -55,9 +54,9 @@ def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
 
 
 def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of the mean of all cells' clipped decision functions."""
+    """Return the scores of the mean of all cells' functions, those of classes clipped."""
     n_classes = reader.n_classes
-    scores = empty_scores(len(X), n_classes)
+    scores = empty_scores(len(X), reader.target)
     cells = np.arange(reader.n_cells)
     n_functions = _n_functions(reader)
     for tile in _tiles(np.zeros(len(X), np.int64), n_functions):
@@ -73,9 +72,11 @@ def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
 
 
 def _n_functions(reader: ModelReader) -> int:
-    """Return how many functions are averaged: one a pair of classes, or one a class."""
-    n_classes = reader.n_classes
-    if find_loss(reader.spec).decision == "ovo":
+    """Return how many functions are averaged: one a pair of classes, a class, or a number."""
+    n_classes, decision = reader.n_classes, find_loss(reader.spec).decision
+    if decision == "values":
+        return reader.target.width
+    if decision == "ovo":
         return len(pairs_of(n_classes))
     return n_classes if n_classes > 2 else 1
 
@@ -89,7 +90,9 @@ def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
 
 
 def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
-    """Return a model's values in [-1, 1], one column a function of the whole model."""
+    """Return a model's values, one column a function of the whole model: of classes in [-1, 1]."""
+    if model.decision == "values":
+        return model_values(model, X)
     values = decide_pairs(model, X) if len(model.classes) > 1 else None
     if model.decision == "ovo":
         return spread_pairs(values, model.classes, n_classes)
@@ -130,7 +133,7 @@ def _tiles(cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
 
 
 def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
-    """Return the views' mean of clipped decision values, one column a function."""
+    """Return the views' mean of values, one column a function; those of classes are clipped."""
     n_classes = reader.n_classes
     total = np.zeros((len(X), n_functions))
     # In the order of views: a sum's bits depend on its order.

@@ -22,8 +22,10 @@ from daskls.run.values import first_bad_value, value_error
 from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
+from daskls.targets import Target
 
 __all__ = [
+    "OF_NUMBERS",
     "PROBABILITIES",
     "SCORES",
     "Wanted",
@@ -33,17 +35,20 @@ __all__ = [
     "score_rows",
 ]
 
-# What is wanted of rows: their labels, by these classes; their scores; or their probabilities.
-Wanted = Labels | Literal["scores", "probabilities"]
+# What is wanted of rows: their labels, by these classes; their scores; their probabilities; or
+# numbers, in the units of y.
+Wanted = Labels | Literal["scores", "probabilities", "numbers"]
 SCORES: Literal["scores"] = "scores"
 PROBABILITIES: Literal["probabilities"] = "probabilities"
+OF_NUMBERS: Literal["numbers"] = "numbers"
 
 
 @undisturbed
 def score_rows(reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of rows, grouped by cell: (m,) for two classes, (m, k) for more.
+    """Return the scores of rows, grouped by cell: (m,) for two classes or one number, (m, k) else.
 
-    Positive scores are for the second of two classes; a cell of one class scores +-1.
+    Positive scores are for the second of two classes; a cell of one class scores +-1. Numbers are
+    around their center, in units of their scale.
     """
     with one_blas_thread():
         return method_of(reader.method).scores(reader, reader.enter(X))
@@ -56,13 +61,15 @@ def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
         return labels_of(scores, wanted)
     if wanted == SCORES:
         return scores
+    if wanted == OF_NUMBERS:
+        return reader.target.leave(scores)
     return method_of(reader.method).probabilities(reader, scores)
 
 
 def predict_block(
     X: Reals, handle: ModelHandle, wanted: Wanted, block_info: Any = None
 ) -> Float64 | Labels:
-    """Return labels, scores or probabilities of one block, as ``wanted`` says.
+    """Return what is wanted of one block.
 
     Raises
     ------
@@ -76,15 +83,15 @@ def predict_block(
         return _answer(open_model(handle.path, handle.fingerprint), X, wanted)
 
 
-def _width(wanted: Wanted, n_classes: int) -> tuple[int, ...]:
+def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
     """Return the shape of what is wanted of one row."""
-    if not isinstance(wanted, str) or (wanted == SCORES and n_classes == 2):
+    if not isinstance(wanted, str):
         return ()
-    return (n_classes,)
+    return (target.n_classes,) if wanted == PROBABILITIES else target.score_shape
 
 
-def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, n_classes: int) -> da.Array:
-    """Return a lazy array of labels (n,), scores (n,) or (n, k), or probabilities (n, k).
+def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target) -> da.Array:
+    """Return a lazy array of labels (n,), probabilities (n, k), or scores or numbers.
 
     Rows and chunks are X's.
 
@@ -93,7 +100,7 @@ def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, n_classes: 
     X : Dask array (n, d), one block of columns
     handle : ModelHandle
     wanted : Wanted
-    n_classes : int, k
+    target : Target. The model's.
     """
     row_nbytes = X.shape[1] * X.dtype.itemsize
     given = X.chunks[0]
@@ -102,7 +109,7 @@ def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, n_classes: 
     # Merging copies; chunks that are large already are not worth it.
     if max(merged) * row_nbytes < BLOCK_NBYTES:
         merged = merge_chunks(merged, max(SUPER_NBYTES // row_nbytes, 1))
-    width = _width(wanted, n_classes)
+    width = _width(wanted, target)
     dtype = np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
     predicted = da.map_blocks(
         predict_block,
@@ -136,19 +143,19 @@ def predict_to_zarr(
     source: Any,
     handle: ModelHandle,
     wanted: Wanted,
-    n_classes: int,
+    target: Target,
     path: Path,
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> ArrayHandle:
-    """Write the labels or probabilities of all rows into a Zarr array, one chunk a super-block.
+    """Write what is wanted of all rows into a Zarr array, one chunk a super-block.
 
     Parameters
     ----------
     source : Zarr array, path of one, or Dask array: (n, d)
     handle : ModelHandle
     wanted : Wanted. Labels that are strings are written as fixed-width.
-    n_classes : int, k
+    target : Target. The model's.
     path : Path. Must not exist.
     client : distributed client, or None
     on_progress : called as blocks finish
@@ -165,7 +172,7 @@ def predict_to_zarr(
     if not isinstance(wanted, str) and wanted.dtype.kind == "O":
         wanted = wanted.astype(str)
     dtype = np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
-    shape = (X.shape[0], *_width(wanted, n_classes))
+    shape = (X.shape[0], *_width(wanted, target))
     blocks = BlockRows(X, X)
     with (
         new_output(path, shape, dtype.str, rows) as output,

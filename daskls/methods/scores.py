@@ -6,12 +6,16 @@ from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import class_scores, rest_scores, vote_scores
 from daskls.records import Float64, Labels, LocalModel, Reals
 from daskls.solvers.evaluate import cell_scores
+from daskls.targets import Target
 
-__all__ = ["empty_scores", "held_out_scores", "labels_of", "model_scores"]
+__all__ = ["empty_scores", "held_out_scores", "labels_of", "model_scores", "model_values"]
 
 
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     """Return one cell's scores in the shape of the whole model's."""
+    if model.decision == "values":
+        numbers = model_values(model, X)
+        return numbers[:, 0] if numbers.shape[1] == 1 else numbers
     present = len(model.classes)
     if model.decision == "ovr":
         values = decide_pairs(model, X) if present > 1 else None
@@ -29,6 +33,13 @@ def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     return class_scores(scores, model.classes, n_classes)
 
 
+def model_values(model: LocalModel, X: Reals) -> Float64:
+    """Return the numbers of a cell's model, (m, t): of a cell without rows its offsets."""
+    if not len(model.rows):
+        return np.repeat(model.intercepts[None], len(X), axis=0)
+    return decide_pairs(model, X)
+
+
 def held_out_scores(model: LocalModel, n_rows: int, n_classes: int) -> Float64:
     """Return the scores of the rows whose held-out values a cell's model brought."""
     return _rest_scores(model, model.held_out, n_rows, n_classes)
@@ -40,9 +51,9 @@ def _rest_scores(model: LocalModel, values: Float64 | None, n_rows: int, n_class
     return scores if values is not None else np.repeat(scores, n_rows, axis=0)
 
 
-def empty_scores(n_rows: int, n_classes: int) -> Float64:
-    """Return an array for the scores of rows: (m,) for two classes, (m, k) for more."""
-    return np.empty(n_rows if n_classes == 2 else (n_rows, n_classes))
+def empty_scores(n_rows: int, target: Target) -> Float64:
+    """Return an array for the scores of rows, see `Target.score_shape`."""
+    return np.empty((n_rows, *target.score_shape))
 
 
 def labels_of(scores: Float64, classes: Labels) -> Labels:

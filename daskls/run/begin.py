@@ -59,7 +59,7 @@ def begin_fit(
     scan = scan_targets(rows, client, request.spec.target)
     if request.n_folds is not None:
         _check_folds(request.n_folds, rows, scan)
-    if not request.is_nested:
+    if not request.is_nested and scan.target.kind == "classes":
         warn_of_classes(scan)
     if request.count_cells is not None:
         n_cells = request.count_cells(scan.n_kept)
@@ -67,10 +67,10 @@ def begin_fit(
     sizes = TaskSizes(
         rows.n_features,
         rows.X.dtype.itemsize,
-        scan.target.n_classes,
+        scan.target.n_functions,
         request.cell_size,
         request.spec,
-        target_nbytes=scan.target.dtype.itemsize,
+        target_nbytes=scan.target.width * scan.target.dtype.itemsize,
         # The rows that count are a copy only where some weight may be 0.
         n_block_copies=2 if rows.weights is None else 3,
         source_nbytes=rows.source_nbytes,
@@ -86,6 +86,9 @@ def begin_fit(
     seed = find_seed(request, store)
     with clock.stage("sample", rows.n_blocks, None):
         sample = sample_rows(rows, scan, class_weight, sampling.n_sample, seed, client)
+    target = scan.target.measured(sample.targets, sample.weights)
+    scan = replace(scan, target=target)
+    sample = replace(sample, targets=target.enter(sample.targets))
     # After the sample: the checksum of all rows, which that pass takes, is part of the identity.
     root = open_root(request, rows, scan, seed, sample.checksum, store)
     repair(root, request.method.check_complete, client)
@@ -207,6 +210,7 @@ def _exchange(begun: Beginning, partition: Partition) -> Exchange:
         begun.dtype.str,
         partition.n_partitions,
         begun.scan.target.dtype.str,
+        begun.scan.target.width,
     )
 
 
@@ -237,12 +241,17 @@ def _check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
     ParameterError
     """
     most = int(scan.counts.max())
+    if n_folds > most and scan.target.kind == "numbers":
+        raise ParameterError(
+            f"cv={n_folds} is more than the {most} rows. Lower cv, or fit on more rows."
+        )
     if n_folds > most:
         raise ParameterError(
             f"cv={n_folds} cannot be greater than the number of members in each class; the largest "
             f"class has {most} rows. Lower cv, or fit on more rows of each class."
         )
-    warn_of_thin_classes(n_folds, rows, scan)
+    if scan.target.kind == "classes":
+        warn_of_thin_classes(n_folds, rows, scan)
 
 
 def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> None:

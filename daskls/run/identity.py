@@ -18,7 +18,6 @@ from daskls.store.groups import DESCRIPTION
 from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
 from daskls.store.reader import spec_to_json
 from daskls.store.repair import heal_root
-from daskls.targets import Target
 
 __all__ = ["check_free", "find_seed", "open_root"]
 
@@ -68,7 +67,7 @@ def open_root(
             **_table_to_json(request.table),
             "checksum": f"{checksum:016x}",
             "classes": _labels_to_json(classes),
-            **_kind_to_json(scan.target),
+            **scan.target.to_json(),
         },
         "parameters": {
             "estimator": request.estimator,
@@ -99,7 +98,7 @@ def open_root(
             **_table_to_json(request.table),
             "n_rows": scan.n_kept,
             "classes": _labels_to_json(classes),
-            **_kind_to_json(scan.target),
+            **scan.target.to_json(),
         }
         attributes = {"fingerprint": fingerprint, "identity": identity, "seed": seed, "meta": meta}
         return Root.create(store, attributes)
@@ -111,11 +110,6 @@ def open_root(
             "this one, or fit with the data and parameters that it was begun with."
         )
     return root
-
-
-def _kind_to_json(target: Target) -> dict[str, Any]:
-    """Return the kind of a target as JSON values: classes go without saying, as they always did."""
-    return {} if target.kind == "classes" else {"target": target.kind}
 
 
 def _scaling_to_json(scaling: ScalingSpec | None) -> dict[str, Any]:

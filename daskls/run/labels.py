@@ -1,6 +1,7 @@
-"""Labels that a classifier takes: whole numbers, booleans or text, all of one kind.
+"""What y may hold: labels of classes, or the numbers of a regression.
 
-These are what a model keeps, as JSON. In memory or not, the same labels are taken and refused.
+Labels are whole numbers, booleans or text, all of one kind, which a model keeps as JSON. In memory
+or not, the same are taken and refused.
 """
 
 from numbers import Integral
@@ -9,10 +10,21 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import Labels
+from daskls.records import Labels, Reals
 
-__all__ = ["BadLabel", "check_label_kind", "first_bad_label", "label_error"]
+__all__ = [
+    "LARGEST_NUMBER",
+    "BadLabel",
+    "check_label_kind",
+    "check_numbers",
+    "first_bad_label",
+    "first_bad_number",
+    "label_error",
+    "number_error",
+]
 
+# Of numbers as targets: sums of their squares, over all rows there may be, stay finite.
+LARGEST_NUMBER = 1e100
 # A row and what it holds.
 BadLabel = tuple[int, str]
 
@@ -65,4 +77,52 @@ def label_error(bad: BadLabel) -> DataError:
         f"Unknown label type: y holds {held} in row {row}; {TAKEN}, and an array of objects must "
         "hold text only. Remove rows without a label, and convert the others with y.astype(int) or "
         "y.astype(str)."
+    )
+
+
+def check_numbers(dtype: np.dtype[Any], classes: Labels | None = None) -> None:
+    """Refuse a y that holds no numbers.
+
+    Parameters
+    ----------
+    dtype : of y
+    classes : labels that a data set has for codes in y, or None
+
+    Raises
+    ------
+    DataError : text, booleans, objects, complex numbers, or codes of classes
+    """
+    if dtype.kind in "fiu" and classes is None:
+        return
+    held = "classes" if classes is not None else {"b": "booleans"}.get(dtype.kind, f"{dtype}")
+    remedy = "If these are classes, use a classifier, as VoronoiSVC"
+    if classes is None and dtype.kind not in "bcV":
+        remedy += "; if they are numbers, convert them with y.astype(float)"
+    raise DataError(f"y holds {held}, but a regressor needs numbers. {remedy}.")
+
+
+def first_bad_number(y: Reals) -> BadLabel | None:
+    """Return the first row with a number that is NaN, infinite or too large.
+
+    Parameters
+    ----------
+    y : array, shape (m, t)
+    """
+    # Comparisons with NaN are false.
+    bad = np.flatnonzero(~(np.abs(y.astype(np.float64)) <= LARGEST_NUMBER).all(axis=1))
+    if not len(bad):
+        return None
+    row = int(bad[0])
+    held = y[row][~(np.abs(y[row].astype(np.float64)) <= LARGEST_NUMBER)][0]
+    return row, f"{held:g}" if np.isfinite(held) else ""
+
+
+def number_error(bad: BadLabel) -> DataError:
+    """Return the error that names the row."""
+    row, held = bad
+    if not held:
+        return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
+    return DataError(
+        f"y holds {held} in row {row}; numbers up to {LARGEST_NUMBER:g} are taken. Scale y, or "
+        "take its logarithm."
     )

@@ -77,7 +77,7 @@ def assign_block(
     checksum = block_checksum(X, targets, given, start)
     X = X if scale is None else scaled(X, scale)
     weighed = target.weigh(targets, given, class_weight)
-    rows = Rows(X, targets, weighed, start + np.arange(len(X)))
+    rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))
     # Opened from the store: as a keyword it would be serialized into every task, and scattered it
     # would be lost with its worker.
     leaves = _held(load_partition(root, fingerprint).assign(X, rows.numbers))

@@ -57,7 +57,7 @@ class BlockRows:
     Attributes
     ----------
     X : Dask array, shape (n, d)
-    y : Dask array, shape (n, 1)
+    y : Dask array, shape (n, 1); of numbers (n, t)
     weights : Dask array, shape (n, 1), or None
     classes : labels of the codes in y, or None where y holds the labels themselves
     source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
@@ -250,7 +250,8 @@ def open_rows(
     Parameters
     ----------
     X : array (n, d): NumPy, Dask, Zarr, or the path of an array or of a data set
-    y : array (n,) of any of these kinds, or None where X is the path of a data set
+    y : array (n,) of any of these kinds, of numbers also (n, t); or None where X is the path of a
+        data set
     sample_weight : array (n,), or None
     scratch : Path. A folder for what comes in memory; removed with the context.
     kind : "classes" or "numbers". What y holds.
@@ -267,11 +268,13 @@ def open_rows(
     y, classes = find_labels(X, y)
     if isinstance(y, np.ndarray):
         _check_precision(y.dtype, "y")
-        check_label_kind(y.dtype)
         if kind == "classes":
+            check_label_kind(y.dtype)
             # Numbers are written to disk for the workers; text would travel in the graph.
             classes, y = np.unique(y, return_inverse=True)
             y = y.astype(TARGET_DTYPES[kind])
+    # Columns: a row has one label, but may have several numbers.
+    most_y = 1 if kind == "classes" else None
     with _scratch(scratch):
         source = _to_disk(X, scratch / "X")
         whole = open_whole(source, "X", BLOCK_NBYTES)
@@ -280,8 +283,8 @@ def open_rows(
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
         chunks = merge_chunks(blocks.chunks[0], target)
         columns = [
-            _column(values, name, n, chunks, scratch)
-            for name, values in (("y", y), ("sample_weight", sample_weight))
+            _column(values, name, n, chunks, scratch, most)
+            for name, values, most in (("y", y, most_y), ("sample_weight", sample_weight, 1))
         ]
         if n < 2:
             raise DataError(f"Found {n} row(s) in X; a fit needs at least 2.")
@@ -331,13 +334,14 @@ def _to_disk(values: Any, path: Path) -> Any:
     return save_array(path, values, max(BLOCK_NBYTES // row_nbytes, 1)).path
 
 
-def open_column(source: Any, name: str) -> da.Array:
-    """Return y or the weights as a Dask array (n,).
+def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
+    """Return y or the weights as a Dask array (n,), or (n, t).
 
     Parameters
     ----------
-    source : Dask array, Zarr array, or path of one: (n,) or (n, 1)
+    source : Dask array, Zarr array, or path of one: (n,) or (n, 1), or (n, t)
     name : str. What to call it in errors.
+    most : int, or None. Columns: 1 of labels and weights; None: any number, of numbers.
 
     Raises
     ------
@@ -348,9 +352,12 @@ def open_column(source: Any, name: str) -> da.Array:
     except StoreError as error:
         raise StoreError(f"{name} was taken for a path: {error}") from error
     _check_precision(column.dtype, name)
-    column = _check_kind(column, name)
+    # Which kinds of numbers there may be, the scan says.
+    column = column if most is None else _check_kind(column, name)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
+    if most is None and column.ndim == 2 and column.shape[1]:
+        return column.rechunk({1: -1})
     if column.ndim != 1:
         raise DataError(f"{name} must have 1 dimension, got shape {tuple(column.shape)}.")
     return column
@@ -370,15 +377,16 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
 
 
 def _column(
-    values: Any, name: str, n: int, chunks: tuple[int, ...], scratch: Path
+    values: Any, name: str, n: int, chunks: tuple[int, ...], scratch: Path, most: int | None
 ) -> da.Array | None:
-    """Return y or the weights as a Dask array (n, 1) in the blocks of X."""
+    """Return y or the weights as a Dask array (n, 1), or (n, t), in the blocks of X."""
     if values is None:
         return None
-    column = open_column(_to_disk(values, scratch / name), name)
+    column = open_column(_to_disk(values, scratch / name), name, most)
     if column.shape[0] != n:
         raise DataError(
             f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "
             f"{column.shape[0]}. Pass one value a row."
         )
-    return column.rechunk((chunks,))[:, None]
+    column = column[:, None] if column.ndim == 1 else column
+    return column.rechunk({0: chunks})

@@ -35,7 +35,7 @@ class Sample:
     Attributes
     ----------
     X : real array, shape (m, d)
-    targets : array, shape (m,). Class codes, or numbers.
+    targets : array. Class codes (m,), or numbers (m, t).
     weights : float64 array, shape (m,), > 0. Those of classes included.
     checksum : int
     """
@@ -72,9 +72,7 @@ def sample_block(
     bad = first_bad_value(X)
     if bad is not None:
         # Not raised here: of several bad blocks the first is named, whichever task ends first.
-        return BlockSample(
-            X[:0], np.empty(0, target.dtype), np.empty(0), 0, first_row + bad[0], bad[1]
-        )
+        return BlockSample(X[:0], target.encode(y[:0]), np.empty(0), 0, first_row + bad[0], bad[1])
     kept, targets, given = take_kept(X, y, weights, target)
     start, stop = first_kept[block], first_kept[block + 1]
     # Drawn in each task: as a keyword they would be sent with every one.

@@ -20,7 +20,14 @@ from daskls.records import (
     Targets,
 )
 from daskls.run.blocks import block_start, map_rows
-from daskls.run.labels import BadLabel, first_bad_label, label_error
+from daskls.run.labels import (
+    BadLabel,
+    check_numbers,
+    first_bad_label,
+    first_bad_number,
+    label_error,
+    number_error,
+)
 from daskls.run.rows import BlockRows
 from daskls.targets import Target
 
@@ -87,7 +94,7 @@ def scan_block(
     """Count the labels of one block, or its numbers."""
     _, first_row = block_start(block_info)
     # Reported, not raised: of several bad blocks the first is named, whichever task ends first.
-    bad_label = first_bad_label(y[:, 0])
+    bad_label = first_bad_label(y[:, 0]) if kind == "classes" else first_bad_number(y)
     if bad_label is not None:
         bad_label = first_row + bad_label[0], bad_label[1]
         # What is no label may not even have an order.
@@ -121,15 +128,12 @@ def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classe
     DataError : a label, number or weight that is NaN or infinite, a negative weight; where classes
         are wanted, continuous labels or fewer than two classes; where numbers are, anything else
     """
-    if kind == "numbers" and (rows.y.dtype.kind not in "fiu" or rows.classes is not None):
-        raise DataError(
-            f"y holds {rows.y.dtype if rows.classes is None else 'classes'}, but the loss is of "
-            "numbers. Convert y with y.astype(float), or choose a loss of classes."
-        )
+    if kind == "numbers":
+        check_numbers(rows.y.dtype, rows.classes)
     blocks = map_rows(scan_block, rows, rows.y, rows.weights, client=client, kind=kind)
     bad_label = min((b.bad_label for b in blocks if b.bad_label is not None), default=None)
     if bad_label is not None:
-        raise label_error(bad_label)
+        raise label_error(bad_label) if kind == "classes" else number_error(bad_label)
     bad_weight = min((b.bad_weight for b in blocks if b.bad_weight is not None), default=None)
     if bad_weight is not None:
         raise DataError(
@@ -142,7 +146,8 @@ def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classe
         labels, counts = _count_classes(rows, blocks)
         target = Target(kind, labels)
     else:
-        target, counts = Target(kind), first_kept[-1:]
+        t = rows.y.shape[1]
+        target, counts = Target(kind, center=np.zeros(t), scale=np.ones(t)), first_kept[-1:]
     if not first_kept[-1]:
         raise _no_row_counts("two rows")
     least, most = zip(*(b.weight_range for b in blocks), strict=True)
@@ -161,7 +166,7 @@ def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels,
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise DataError(
             f"Unknown label type: continuous. y holds {labels[labels != np.floor(labels)][0]!r}; "
-            "a classifier needs discrete labels. Bin y, or use a regressor."
+            "a classifier needs discrete labels. Bin y, or use a regressor, as VoronoiSVR."
         )
     counts = np.zeros(len(labels), np.int64)
     for block in blocks:
@@ -210,7 +215,7 @@ def take_kept(
 ) -> tuple[Reals, Targets, Float64]:
     """Return the features, targets and weights of a block's rows that count."""
     kept = kept_rows(X, weights)
-    targets = target.encode(y[kept, 0])
+    targets = target.encode(y[kept])
     given = np.ones(len(targets)) if weights is None else weights[kept, 0].astype(np.float64)
     return X[kept], targets, given
 

@@ -49,7 +49,7 @@ def region_errors(
     sums = np.zeros((len(trials), 3))
     with one_blas_thread():
         for A, rows in cells_of(region, factors, job, n_cells, cell_size, ERROR_DRAW):
-            sums += TrialCell(A, rows.codes, rows.weights).errors(trials)
+            sums += TrialCell(A, rows.targets, rows.weights, job.aim).errors(trials)
     return sums
 
 

@@ -17,9 +17,6 @@ from daskls.scaling.steps import Steps
 
 __all__ = ["Decision", "choose_for", "decide_densely", "settle"]
 
-# A scale takes the place of another where its squared errors are lower by so many standard errors,
-# and its error is no higher.
-LEAST_Z = 4.0
 # A kernel is passed over whose coarse error is this many times the least.
 NEAR = 1.1
 # What the race has left is looked at, so many. Scales are learned by the first kernel in question:
@@ -110,10 +107,11 @@ def decide_densely(
     best = min(found, key=lambda own: own.squared_error)
     z: dict[str, float] = {}
     if learns:
-        learned = _learn(open_steps(best.candidate), best.candidate, kernels, grid)
+        steps = open_steps(best.candidate)
+        learned = _learn(steps, best.candidate, kernels, grid)
         z["learned"] = compare(best.evaluated, learned.evaluated)
         found.append(learned)
-        if _is_better(best, learned, z["learned"]):
+        if _is_better(best, learned, z["learned"], steps.job.aim.least_z):
             best = learned
     best, others = _with_best_kernel(open_steps(best.candidate), best, kernels, grid)
     found = sorted([*found, *others], key=lambda own: own.squared_error)
@@ -143,9 +141,9 @@ def _learn(steps: Steps, own: Candidate, kernels: Sequence[str], grid: TrialGrid
     return _looked(steps, replace(start, name="learned", factors=factors), grid)
 
 
-def _is_better(old: Dense, new: Dense, z: float) -> bool:
+def _is_better(old: Dense, new: Dense, z: float, least: float) -> bool:
     """Whether a learned scale is better beyond doubt."""
-    return z >= LEAST_Z and new.evaluated.error <= old.evaluated.error
+    return z >= least and new.evaluated.error <= old.evaluated.error
 
 
 def _with_best_kernel(

@@ -35,6 +35,7 @@ from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
 from daskls.scaling.spread import widest_and_narrowest
 from daskls.scaling.steps import STEPS, Steps
 from daskls.scaling.thin import Drawn, ThinJob, draw_cells_of, draw_thin, write_thin
+from daskls.solvers.squares.aims import aim_of
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
@@ -201,7 +202,7 @@ class _Search:
         parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, begun.sizes, begun.resources)
-        job = ThinJob(str(begun.root.path), begun.scan.target.n_classes)
+        job = ThinJob(str(begun.root.path), aim_of(begun.scan.target))
         write_thin(job, begun.sample, drawn, self.bases)
         with self._looking(job, clock):
             left = race(Steps(job, client), candidates, plan, self._grid, learns=self.learns)

@@ -32,7 +32,7 @@ FINAL_ROWS, RESERVED_ROWS, LEARNING_ROWS = 2000, 1500, 1000
 DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
 # Trials of one candidate in the last heat.
 LAST_LOOKS, UNBOUNDED = 6, 1 << 30
-COLUMNS = ("X", "codes", "weights")
+COLUMNS = ("X", "targets", "weights")
 
 
 @dataclass(frozen=True)

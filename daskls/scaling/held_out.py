@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.partition.tree import route_rows
-from daskls.records import Codes, Float32, Float64, Int64
+from daskls.records import Float32, Float64, Int64
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.grid import Trial
 from daskls.scaling.plan import LOOK_ROWS
@@ -99,20 +99,11 @@ def _held_errors(
         at = np.flatnonzero(asked == number)
         if len(at):
             center = own_center(Z[own])
-            cell = TrialCell(Z[own] - center, training.codes[own], training.weights[own])
-            values = cell.values(queries[at] - center, trial, job.n_classes)
-            squared[at], wrong[at] = _errors(values, held.codes[at], job.n_classes)
+            targets, weights = training.targets[own], training.weights[own]
+            cell = TrialCell(Z[own] - center, targets, weights, job.aim)
+            values = cell.values(queries[at] - center, trial)
+            squared[at], wrong[at] = job.aim.losses(values, job.aim.columns(held.targets[at]))
     return squared, wrong
-
-
-def _errors(values: Float64, codes: Codes, n_classes: int) -> tuple[Float64, Float64]:
-    """Return squared errors, the mean of all functions, and which rows are wrong."""
-    if n_classes == 2:
-        wanted, found = 2.0 * codes[:, None] - 1, (values[:, 0] > 0).astype(np.int64)
-    else:
-        wanted = 2.0 * (codes[:, None] == np.arange(n_classes)) - 1
-        found = values.argmax(axis=1)
-    return ((values - wanted) ** 2).mean(axis=1), (found != codes).astype(np.float64)
 
 
 def evaluate_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[HeldOutErrors]:

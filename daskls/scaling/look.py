@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.kernels.registry import find_kernel
-from daskls.records import Float32, Float64, KernelSpec, Mask
+from daskls.records import Float32, Float64, KernelSpec
 from daskls.scaling.grid import Trial, TrialGrid
+from daskls.solvers.squares.aims import Aim
 from daskls.solvers.squares.cell import median_distance
 from daskls.solvers.squares.system import System
 
@@ -25,8 +26,9 @@ class Answers:
 
     Attributes
     ----------
-    squared : float64 array, shape (q,). The mean over functions, of values clipped to [-1, 1].
-    wrong : float64 array, shape (q,). 1 where another class won.
+    squared : float64 array, shape (q,). The mean over functions, those of classes clipped to
+        [-1, 1].
+    wrong : float64 array, shape (q,). 1 where another class won; of numbers the squared error.
     """
 
     squared: Float64
@@ -47,15 +49,17 @@ class Look:
     Parameters
     ----------
     A : float32 array, shape (n, d)
-    Y : float64 array, shape (n, r). Targets of +-1.
+    Y : float64 array, shape (n, r). Columns of targets, see `Aim`.
     weights : float64 array, shape (n,)
     n_training : int. Of the first rows; all of them: each is left out in its turn.
     kernel : str
+    aim : Aim
     """
 
     def __init__(
-        self, A: Float32, Y: Float64, weights: Float64, n_training: int, kernel: str
+        self, A: Float32, Y: Float64, weights: Float64, n_training: int, kernel: str, aim: Aim
     ) -> None:
+        self._aim = aim
         self._A, self._asked = A[:n_training], A[n_training:]
         self._Y, self._Y_asked = Y[:n_training], Y[n_training:] if len(A) > n_training else Y
         self._weights, self._kernel = weights[:n_training], find_kernel(kernel)
@@ -91,17 +95,7 @@ class Look:
             values = solved.held_out.astype(np.float64)
         else:
             values = self._K @ solved.alpha.astype(np.float32) + solved.offsets
-        squared = ((np.clip(values, -1.0, 1.0) - self._Y_asked) ** 2).mean(axis=1)
-        return Answers(squared, _wrong(values, self._Y_asked))
-
-
-def _wrong(values: Float64, Y: Float64) -> Float64:
-    """Return 1 for rows that another class than their own won."""
-    if Y.shape[1] == 1:
-        wrong: Mask = (values[:, 0] > 0) != (Y[:, 0] > 0)
-    else:
-        wrong = values.argmax(axis=1) != Y.argmax(axis=1)
-    return wrong.astype(np.float64)
+        return Answers(*self._aim.losses(values, self._Y_asked, clipped=True))
 
 
 def climb(

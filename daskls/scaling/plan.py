@@ -68,7 +68,7 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
     MemoryPlanError
     """
     d, rows = sizes.n_features, region_rows(sizes.n_features)
-    outputs = sizes.n_classes if sizes.n_classes > 2 else 1
+    outputs = sizes.n_outputs
     collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
     needed = max(look_nbytes(rows, d, outputs, cell_rows), collecting)
     check_usable(
@@ -116,7 +116,7 @@ def check_race(
     ------
     MemoryPlanError
     """
-    outputs = sizes.n_classes if sizes.n_classes > 2 else 1
+    outputs = sizes.n_outputs
     n_rows = sum(m + q for m, q in parts)
     learning = look_nbytes(n_rows, n_features, outputs, LOOK_ROWS)
     check_usable(

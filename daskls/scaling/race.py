@@ -24,7 +24,7 @@ from daskls.scaling.look import Answers, Look, climb
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.steps import Steps
 from daskls.scaling.thin import ThinJob, ThinRows, read_thin
-from daskls.solvers.squares.cell import median_distance, signs_of
+from daskls.solvers.squares.cell import median_distance
 
 __all__ = ["Candidate", "race", "shape_of"]
 
@@ -35,12 +35,10 @@ LEFT, CERTAIN, NEAR_BEST = (9, 5, 3), (3.0, 2.0, 2.0), 1.03
 N_FINALISTS, N_CLIMBING = 3, 2
 # Scales that are learned, and the rounds of each.
 N_LEARNED, LEARNING_ROUNDS = 2, 6
-# Standard errors by which a learned scale has to be better: it has more ways to be best by chance.
-# And it must not mistake more rows: on splice its squared error is a third less, the share of wrong
-# rows equal, and on fresh rows half as many again are wrong.
-LEARNED, LEAST_Z_LEARNED, LEAST_Z_HELD = "learned", 1.0, 4.0
-# Of a squared error so small nothing is left to gain.
-NEGLIGIBLE = 1e-3
+# Standard errors by which a learned scale has to be better where each row is left out; on rows that
+# were held out, `Aim.least_z`. And it must not mistake more rows: on splice its squared error is a
+# third less, the share of wrong rows equal, and on fresh rows half as many again are wrong.
+LEARNED, LEAST_Z_LEARNED = "learned", 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +121,8 @@ def _climb(
     looks = []
     for part in heat.parts:
         own = part.of(rows)
-        A, Y = own.X * factors.astype(np.float32), signs_of(own.codes, job.n_classes)
-        looks.append(Look(A, Y, own.weights, part.n_training, start.kernel))
+        A, Y = own.X * factors.astype(np.float32), job.aim.columns(own.targets)
+        looks.append(Look(A, Y, own.weights, part.n_training, start.kernel, job.aim))
     weights = heat.weights(rows)
     own_grid = grid.of_kernel(start.kernel)
     return climb(looks, start, own_grid, weights, heat.reaches, heat.most_looks)
@@ -151,7 +149,7 @@ def look_crossed(
     half, place, found, n_looks = n // 2, start, [], 0
     with one_blas_thread():
         for own in ((0, half), (half, n)):
-            learned = _learned(rows, (own,), factors, start)
+            learned = _learned(rows, (own,), factors, start, job)
             place, answers, n_own = _climb(rows, learned, place, heat, grid, job)
             found.append(answers)
             n_looks += n_own
@@ -172,16 +170,19 @@ def learn_scale(
     """Return the factors that are learned on some rows."""
     rows = read_thin(number, job)
     with one_blas_thread():
-        return _learned(rows, learning, factors, trial)
+        return _learned(rows, learning, factors, trial, job)
 
 
 def _learned(
-    rows: ThinRows, learning: tuple[tuple[int, int], ...], factors: Float64, trial: Trial
+    rows: ThinRows,
+    learning: tuple[tuple[int, int], ...],
+    factors: Float64,
+    trial: Trial,
+    job: ThinJob,
 ) -> Float64:
     cells = [rows.take(slice(*own)) for own in learning]
-    return learn_on(
-        [(own.X, own.codes, own.weights) for own in cells], factors, trial, LEARNING_ROUNDS
-    )
+    columns = [(own.X, own.targets, own.weights) for own in cells]
+    return learn_on(columns, factors, trial, LEARNING_ROUNDS, job.aim)
 
 
 def race(
@@ -200,7 +201,7 @@ def race(
     left = list(candidates)
     for number, heat in enumerate(plan.heats):
         left = _survivors(_run(steps, left, heat, grid), LEFT[number], CERTAIN[number])
-        if left[0].squared_error < NEGLIGIBLE:
+        if left[0].squared_error < steps.job.aim.negligible:
             left, learns = left[:1], False
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
@@ -302,13 +303,13 @@ def _decide(
     climbing = _survivors(seen, N_CLIMBING, CERTAIN[-1])
     # And the best in a scale that was not learned: the others have to be better than it can be.
     climbing += [own for own in seen if own.name != LEARNED and own not in climbing][:1]
-    if seen[0].squared_error < NEGLIGIBLE:
+    if seen[0].squared_error < steps.job.aim.negligible:
         climbing = []
     climbed = _run(steps, climbing, plan.last, grid)
     others = [own for own in seen if own not in climbing]
     final = sorted([*climbed, *others], key=lambda own: own.squared_error)
     # The best that was not learned, unless the learned one is better beyond doubt.
     for own in final:
-        if own.name != LEARNED and not _is_better(final[0], own, LEAST_Z_HELD, plan.runs):
+        if own.name != LEARNED and not _is_better(final[0], own, steps.job.aim.least_z, plan.runs):
             return [own, *(other for other in final if other is not own)]
     return final

@@ -7,7 +7,7 @@ many rows of a few regions. Which regions is decided by the data and the seed al
 
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from daskls.records import (
     Mask,
     Reals,
     RowNumbers,
+    Targets,
 )
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
@@ -35,6 +36,7 @@ from daskls.run.progress import StageClock
 from daskls.run.scan import take_kept
 from daskls.scaling.plan import region_rows
 from daskls.seeds import HELD_ROWS, REGIONS
+from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.store.artifacts import open_store
 from daskls.store.packs import read_pack, write_pack
 from daskls.targets import Target
@@ -80,7 +82,8 @@ class RegionJob:
     leaves : int64 array, shape (r,). The leaves of the tree that are regions.
     max_rows : int. Of a region.
     run_rows : int. Consecutive rows that are held out together.
-    n_classes, seed : int
+    aim : Aim
+    seed : int
     n_groups : int. 0 of parts of space; else ``leaves`` are some of this many groups, to which rows
         are assigned at random, as to chunks.
     """
@@ -93,7 +96,7 @@ class RegionJob:
     leaves: Int64
     max_rows: int
     run_rows: int
-    n_classes: int
+    aim: Aim
     seed: int
     n_groups: int = 0
 
@@ -122,15 +125,20 @@ class RegionRows:
     Attributes
     ----------
     X : float32 array, shape (m, d)
-    codes : int32 array, shape (m,)
+    targets : array. Class codes (m,), or numbers (m, t).
     weights : float64 array, shape (m,)
     fold : int64 array, shape (m,). Below `HELD_SHARE`.
     """
 
     X: Float32
-    codes: Codes
+    targets: Targets
     weights: Float64
     fold: Int64
+
+    @property
+    def codes(self) -> Codes:
+        """The targets of a fit of classes."""
+        return cast(Codes, self.targets)
 
     @property
     def held(self) -> Mask:
@@ -158,10 +166,10 @@ def plan_regions(begun: Beginning, route: FeatureScale, most_features: int) -> R
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows, begun.seed)
-    root, n_classes = str(begun.root.path), begun.scan.target.n_classes
+    root, aim = str(begun.root.path), aim_of(begun.scan.target)
     run_rows = min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
     return RegionJob(
-        root, route, "spread", route, tree, leaves, max_rows, run_rows, n_classes, begun.seed
+        root, route, "spread", route, tree, leaves, max_rows, run_rows, aim, begun.seed
     )
 
 
@@ -223,7 +231,7 @@ def collect_block(
     own = np.flatnonzero(np.isin(leaves, job.leaves))
     columns = {
         "X": X[own],
-        "codes": targets[own],
+        "codes": target.enter(targets)[own],
         "weights": target.weigh(targets, given, class_weight)[own],
         "numbers": start + own,
         "leaf": leaves[own],
@@ -299,4 +307,4 @@ def read_region(region: int, job: RegionJob) -> RegionRows:
     columns = read_pack(job.root, _region_key(job, region))
     runs = columns["numbers"] // job.run_rows
     fold = (row_keys(runs, HELD_ROWS(job.seed)) % np.uint64(HELD_SHARE)).astype(np.int64)
-    return RegionRows(columns["X"], columns["codes"].astype(np.int32), columns["weights"], fold)
+    return RegionRows(columns["X"], columns["codes"], columns["weights"], fold)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from daskls.records import Codes, Float32, Float64
+from daskls.records import Float32, Float64, Targets
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.grid import Trial
 from daskls.scaling.plan import LOOK_ROWS
@@ -17,6 +17,7 @@ from daskls.scaling.regions import RegionJob
 from daskls.scaling.solve import TrialCell
 from daskls.scaling.steps import Steps, sum_in_order
 from daskls.scaling.trial import cells_of, draw_cells, own_center
+from daskls.solvers.squares.aims import Aim
 
 __all__ = ["learn_factors", "learn_on", "next_factors", "region_gradients"]
 
@@ -41,35 +42,41 @@ def region_gradients(
     sums = np.zeros((2, len(factors)))
     with one_blas_thread():
         for A, rows in cells_of(region, factors, job, n_cells, LOOK_ROWS, draw):
-            sums += _gradients(A, rows.codes, rows.weights, trial)
+            sums += _gradients(A, rows.targets, rows.weights, trial, job.aim)
     return sums
 
 
-def _gradients(A: Float32, codes: Codes, weights: Float64, trial: Trial) -> Float64:
+def _gradients(A: Float32, targets: Targets, weights: Float64, trial: Trial, aim: Aim) -> Float64:
     """Return what `region_gradients` sums up, of one cell."""
     varies = (A[0] != A).any(axis=0)
-    own = TrialCell(A, codes, weights).gradients(trial)
+    own = TrialCell(A, targets, weights, aim).gradients(trial)
     return np.stack([varies * own, varies * float(len(A))])
 
 
 def learn_on(
-    cells: Sequence[tuple[Float32, Codes, Float64]], start: Float64, trial: Trial, n_rounds: int
+    cells: Sequence[tuple[Float32, Targets, Float64]],
+    start: Float64,
+    trial: Trial,
+    n_rounds: int,
+    aim: Aim,
 ) -> Float64:
     """Return factors learned in rounds on some cells, see `learn_factors`.
 
     Parameters
     ----------
-    cells : sequence of (X, codes, weights): float32 (m, d), int (m,), float64 (m,)
+    cells : sequence of (X, targets, weights): float32 (m, d), codes (m,) or numbers (m, t), float64
+        (m,)
     start : float64 array, shape (d,). The scale to begin with.
     trial : Trial
     n_rounds : int
+    aim : Aim
     """
     factors = np.ones(len(start))
     for _ in range(n_rounds):
         sums = np.zeros((2, len(start)))
-        for X, codes, weights in cells:
+        for X, targets, weights in cells:
             Z = X * (start * factors).astype(np.float32)
-            sums += _gradients(Z - own_center(Z), codes, weights, trial)
+            sums += _gradients(Z - own_center(Z), targets, weights, trial, aim)
         factors = next_factors(sums, factors)
     return _without_the_least(start, factors)
 

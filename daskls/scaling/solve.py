@@ -6,17 +6,12 @@ from itertools import groupby
 import numpy as np
 
 from daskls.kernels.registry import find_kernel
-from daskls.kernels.votes import rest_scores
-from daskls.records import Codes, Float32, Float64, KernelSpec
+from daskls.records import Float32, Float64, KernelSpec, Targets
 from daskls.scaling.grid import Trial
 from daskls.scaling.plan import MAX_PRODUCTS
-from daskls.solvers.squares.cell import (
-    MergedRows,
-    gamma_in_cell,
-    merge_equal_rows,
-    signs_of,
-)
-from daskls.solvers.squares.system import System
+from daskls.solvers.squares.aims import Aim
+from daskls.solvers.squares.cell import MergedRows, gamma_in_cell, merge_equal_rows
+from daskls.solvers.squares.system import Solution, System
 
 __all__ = ["TrialCell"]
 
@@ -27,19 +22,19 @@ class TrialCell:
     Parameters
     ----------
     A : float32 array, shape (m, d). Around the cell's mean, in some scale.
-    codes : int array, shape (m,)
+    targets : array. Class codes (m,), or numbers (m, t).
     weights : float64 array, shape (m,)
+    aim : Aim
     """
 
-    def __init__(self, A: Float32, codes: Codes, weights: Float64) -> None:
-        self.classes, present = np.unique(codes, return_inverse=True)
-        self.Y = signs_of(present, len(self.classes)) if len(self.classes) > 1 else None
-        self.weights = weights
+    def __init__(self, A: Float32, targets: Targets, weights: Float64, aim: Aim) -> None:
+        self._own, self._aim = aim.of_cell(targets, weights), aim
+        self.Y, self.weights = self._own.Y, weights
         self._A = A
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is nothing to solve: of one class, or of equal rows."""
+        """Whether there is nothing to solve: of one class or number, or of equal rows."""
         return self.Y is None or bool((self._A[0] == self._A).all())
 
     def _merged(self) -> MergedRows:
@@ -63,18 +58,17 @@ class TrialCell:
             for trial in group:
                 ridges = trial.ridge / merged.weights
                 found = system.solve(merged.Y, ridges, offset=trial.offset, held_out=True)
-                assert found.held_out is not None
-                sums[at] = self._error_of(found.held_out[merged.of_row].astype(np.float64))
+                sums[at] = self._error_of(self._left_out(merged, found, ridges))
                 at += 1
         return sums
 
+    def _left_out(self, merged: MergedRows, found: Solution, ridges: Float64) -> Float64:
+        assert self.Y is not None
+        return self._aim.left_out(merged, found, ridges, self.Y, self.weights)
+
     def _error_of(self, held_out: Float64) -> tuple[float, float, float]:
         assert self.Y is not None
-        squared = ((self.Y - held_out) ** 2).mean(axis=1)
-        if held_out.shape[1] == 1:
-            wrong = (held_out[:, 0] > 0) != (self.Y[:, 0] > 0)
-        else:
-            wrong = held_out.argmax(axis=1) != self.Y.argmax(axis=1)
+        squared, wrong = self._aim.losses(held_out, self.Y)
         w = self.weights
         return float((w * squared).sum()), float((w * wrong).sum()), float(w.sum())
 
@@ -94,12 +88,10 @@ class TrialCell:
         sums = of_kernel.squared_gradients(merged.A, alpha, K, kernel, at)
         return sums * (len(self._A) / len(K))
 
-    def values(self, queries: Float32, trial: Trial, n_classes: int) -> Float64:
-        """Return values of queries around the cell's mean, float64 (q, 1) or (q, n_classes)."""
+    def values(self, queries: Float32, trial: Trial) -> Float64:
+        """Return values of queries around the cell's mean, float64 (q, R)."""
         if self.is_constant:
-            code = self.classes[np.bincount(self._positions(), self.weights).argmax()]
-            scores = rest_scores(None, np.array([code]), n_classes)
-            return np.repeat(scores.reshape(1, -1), len(queries), axis=0)
+            return np.repeat(self._own.answer[None], len(queries), axis=0)
         merged = self._merged()
         kernel = self._kernel(trial, merged.A)
         ridges = trial.ridge / merged.weights
@@ -107,13 +99,4 @@ class TrialCell:
         own = find_kernel(kernel.name)
         base = own.block(queries.astype(np.float64), merged.A.astype(np.float64))
         values = own.apply(base, kernel, base) @ found.alpha.astype(np.float64) + found.offsets
-        return rest_scores(values, self.classes, n_classes).reshape(len(queries), -1)
-
-    def _positions(self) -> Codes:
-        """Return the position of each row's class among those of the cell."""
-        if self.Y is None:
-            return np.zeros(len(self._A), np.int32)
-        if self.Y.shape[1] == 1:
-            return (self.Y[:, 0] > 0).astype(np.int32)
-        positions: Codes = self.Y.argmax(axis=1).astype(np.int32)
-        return positions
+        return self._aim.spread(values, self._own)

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskls.kernels.frame import scaled
 from daskls.partition.shuffle import row_keys
-from daskls.records import AnyArray, Codes, Float32, Float64, Int64, Mask
+from daskls.records import AnyArray, Float32, Float64, Int64, Mask, Targets
 from daskls.run.blas import one_blas_thread
 from daskls.run.sample import Sample
 from daskls.scaling.coding import Base
@@ -21,6 +21,7 @@ from daskls.scaling.held_out import widest
 from daskls.scaling.regions import HELD_SHARE, LEAST_RUNS, RUN_ROWS
 from daskls.scaling.trial import LEAST_ROWS, cut_rows
 from daskls.seeds import HELD_ROWS, RACE
+from daskls.solvers.squares.aims import Aim
 from daskls.store.artifacts import open_store
 from daskls.store.packs import read_pack, write_pack
 
@@ -34,11 +35,11 @@ class ThinJob:
     Attributes
     ----------
     root : str. The store.
-    n_classes : int
+    aim : Aim
     """
 
     root: str
-    n_classes: int
+    aim: Aim
 
     def folder(self, kind: str) -> str:
         """Return the key of a kind of parts."""
@@ -52,17 +53,17 @@ class ThinRows:
     Attributes
     ----------
     X : float32 array, shape (n, d')
-    codes : int32 array, shape (n,)
+    targets : array. Class codes (n,), or numbers (n, t).
     weights : float64 array, shape (n,)
     """
 
     X: Float32
-    codes: Codes
+    targets: Targets
     weights: Float64
 
     def take(self, own: slice) -> "ThinRows":
         """Return some of the rows."""
-        return ThinRows(self.X[own], self.codes[own], self.weights[own])
+        return ThinRows(self.X[own], self.targets[own], self.weights[own])
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,11 @@ class Sizes(Protocol):
 
     @property
     def n_classes(self) -> int:
-        """The number of classes of all rows: a cell holds as many at the most."""
+        """The classes of all rows, of which a cell holds as many at the most; or the numbers."""
+
+    @property
+    def n_outputs(self) -> int:
+        """The functions of a model of one class against the rest, or of numbers."""
 
     @property
     def row_nbytes(self) -> int:

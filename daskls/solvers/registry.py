@@ -22,8 +22,8 @@ class Loss:
     Attributes
     ----------
     solver : str. The `LocalSolver` of it as ``module:class`` below the package.
-    decision : "ovo" or "ovr". Whether its functions are of pairs of classes, or of one class
-        against all others; the first are counted as votes.
+    decision : "ovo", "ovr" or "values". Whether its functions are of pairs of classes, which are
+        counted as votes, of one class against all others, or numbers.
     is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
         values, and not by each cell from a grid of its own.
     knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
@@ -45,6 +45,12 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         decision="ovr",
         is_global=True,
         knows_held_out=True,
+        unused=("cv", "search", "refit", "tol"),
+    ),
+    ("numbers", "squared_error"): Loss(
+        "solvers.squares.solver:NumbersSolver",
+        decision="values",
+        is_global=True,
         unused=("cv", "search", "refit", "tol"),
     ),
 }

@@ -38,7 +38,7 @@ class Rows:
     Attributes
     ----------
     X : array, shape (m, d), the data set's dtype
-    targets : array, shape (m,). Class codes, int32, or numbers, float64: see `daskls.targets`.
+    targets : array. Class codes, int32 (m,), or numbers, float64 (m, t): see `daskls.targets`.
     weights : float64 array, shape (m,)
     numbers : int64 array, shape (m,). Global row numbers.
     """
@@ -72,11 +72,13 @@ class Exchange:
     dtype: str
     n_partitions: int = 1
     target_dtype: str = "<i4"
+    target_width: int = 1
 
     @property
     def _sections(self) -> list[tuple[str, int]]:
         """Dtype and values a row of each section of a block's file."""
-        return [(self.dtype, self.n_features), (self.target_dtype, 1), ("<f8", 1), ("<i8", 1)]
+        of_target = (self.target_dtype, self.target_width)
+        return [(self.dtype, self.n_features), of_target, ("<f8", 1), ("<i8", 1)]
 
     @cached_property
     def _store(self) -> Backend:
@@ -287,7 +289,9 @@ class Exchange:
             )
             filled = run.stop
         X, targets, weights, numbers = columns
-        return Rows(X, targets[:, 0], weights[:, 0], numbers[:, 0])
+        # Codes are a column, numbers may be several.
+        targets = targets[:, 0] if targets.dtype.kind == "i" else targets
+        return Rows(X, targets, weights[:, 0], numbers[:, 0])
 
     def _empty(self, n_rows: int) -> list[AnyArray]:
         """Return columns to be filled with rows."""

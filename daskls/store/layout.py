@@ -28,6 +28,7 @@ from daskls.store.groups import (
 )
 from daskls.store.guard import malformed_is_damage
 from daskls.store.lock import check_owner
+from daskls.targets import Target
 
 __all__ = [
     "HOLD_ROOT_COPY",
@@ -163,9 +164,9 @@ class Root:
         return int(self.group.attrs["meta"]["n_rows"])
 
     @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return len(self.group.attrs["meta"]["classes"]["values"])
+    def target(self) -> Target:
+        """What the model answers: classes, or numbers."""
+        return Target.from_json(self.group.attrs["meta"])
 
     def update(self, **attributes: Any) -> None:
         """Set some attributes, the marker among them; the description is replaced whole.

@@ -144,7 +144,7 @@ class LeafReader:
         check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
         check_counts(where, "n_cells", n_regions, len(self._region_rows))
         check_counts(where, "cell_rows", self._region_rows, root.n_rows)
-        self._store, self._n_classes = root.store, root.n_classes
+        self._store, self._target = root.store, root.target
         self.first_positions = np.r_[0, np.cumsum(leaf_rows)]
         self._region_ptr = np.r_[0, np.cumsum(n_regions)]
         by_region = np.r_[0, np.cumsum(self._region_rows)]
@@ -216,15 +216,17 @@ class LeafReader:
             # Kept open: it says where everything is.
             self._groups[first] = open_leaf_group(self._store, first, last)
         begin, start, stop, end = self.first_positions[[first, leaf, leaf + 1, last + 1]].tolist()
-        n_features = (self.regions.low.shape[1],) if name == "X" else ()
+        widths = {"X": (self.regions.low.shape[1],)}
+        if self._target.kind == "numbers":
+            widths["codes"] = (self._target.width,)
         own = slice(None) if whole else slice(start - begin, stop - begin)
-        return self._groups[first].read(name, own, shape=(end - begin, *n_features))
+        return self._groups[first].read(name, own, shape=(end - begin, *widths.get(name, ())))
 
     def _targets(self, leaf: int) -> Targets:
         """Return the targets of a leaf's rows; by codes of classes votes are counted."""
         found = self._column(leaf, "codes")
-        if self._n_classes:
-            check_codes(self._store.where(ROWS_KIND), "codes", found, self._n_classes)
+        if self._target.kind == "classes":
+            check_codes(self._store.where(ROWS_KIND), "codes", found, self._target.n_classes)
         return found
 
     def _read(self, leaf: int) -> LeafRows:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -195,6 +195,8 @@ def grid_arrays(models: Sequence[LocalModel]) -> dict[str, AnyArray]:
 
 def _layout(n_kept: Int64, decision: Decision) -> tuple[Int64, Int64]:
     """Return how many functions cells of so many classes have, and how many rows of ``coef``."""
+    if decision == "values":
+        return n_kept, n_kept
     if decision == "ovo":
         return n_kept * (n_kept - 1) // 2, n_kept - 1
     # One of two classes, none of one.
@@ -221,7 +223,7 @@ def _starts(counts: Int64) -> Int64:
 class BundleModels:
     """Reads one bundle's models; only small arrays are kept, support rows are read on demand.
 
-    ``n_cells``, ``n_features`` and ``n_classes`` are what the model's index says; None where
+    ``n_cells``, ``n_features`` and ``n_functions`` are what the model's index says; None where
     there is no index yet.
     """
 
@@ -231,7 +233,7 @@ class BundleModels:
     spec: SolverSpec
     n_cells: int | None = None
     n_features: int | None = None
-    n_classes: int | None = None
+    n_functions: int | None = None
 
     @cached_property
     def group(self) -> Group:
@@ -261,7 +263,7 @@ class BundleModels:
         group, n_cells = self.group, self.count_cells()
         n_kept, gamma = self._kernels(n_cells)
         # Bounded first: a sum of counts that nobody wrote may overflow.
-        most = group.shape_of("classes")[0] if self.n_classes is None else self.n_classes
+        most = group.shape_of("classes")[0] if self.n_functions is None else self.n_functions
         check_codes(group.where(), "n_kept", n_kept - 1, most)
         n_functions, n_rows = _layout(n_kept, self.decision)
         function_ptr = _starts(n_functions)
@@ -294,12 +296,12 @@ class BundleModels:
 
     @cached_property
     def decision(self) -> Decision:
-        """The meaning of the bundle's decision functions: "ovo" or "ovr"."""
+        """The meaning of the bundle's decision functions."""
         with malformed_is_damage(self.group.where()):
-            found = self.group.attrs.get("decision", "ovo")
-            if found not in ("ovo", "ovr"):
+            found: Decision = self.group.attrs.get("decision", "ovo")
+            if found not in get_args(Decision):
                 raise ValueError(f"its functions are {found!r}")
-        return "ovr" if found == "ovr" else "ovo"
+        return found
 
     def _kernels(self, n_cells: int) -> tuple[Int64, Float64]:
         """Return how many classes each cell keeps, and its gamma."""
@@ -317,8 +319,8 @@ class BundleModels:
     def _check_classes(self, small: dict[str, AnyArray]) -> None:
         """Refuse codes that are out of range or order."""
         where, ptr, classes = self.group.where(), small["class_ptr"], small["classes"]
-        if self.n_classes is not None:
-            check_codes(where, "classes", classes, self.n_classes)
+        if self.n_functions is not None:
+            check_codes(where, "classes", classes, self.n_functions)
         first_of_cell = np.zeros(len(classes), np.bool_)
         first_of_cell[ptr[:-1]] = True
         if (np.diff(classes)[~first_of_cell[1:]] <= 0).any():

@@ -146,6 +146,7 @@ class ModelReader:
     stage_s : dict. Seconds of each stage of the fit that finished it.
     index : Group. The arrays by which predictions find their cells.
     resolved : Resolved. The scale of features, and what all cells were trained with.
+    target : Target. Classes, or center and scale of numbers.
     """
 
     def __init__(self, location: Location) -> None:
@@ -175,10 +176,11 @@ class ModelReader:
                 f"The model at {path} lacks {len(missing)} of its {len(listed)} bundles, "
                 f"{missing[0][0]:06d}-{missing[0][1]:06d} first. Copy or train it again."
             )
-        spec, n_classes = self.resolved.spec, len(self.meta["classes"]["values"])
+        self.target = root.target
+        spec, n_functions = self.resolved.spec, self.target.n_functions
         counts = np.diff(self._first_cell).tolist()
         self.bundles = [
-            BundleModels(root.store, a, b, spec, n_cells, self.width, n_classes)
+            BundleModels(root.store, a, b, spec, n_cells, self.width, n_functions)
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
 
@@ -208,8 +210,8 @@ class ModelReader:
 
     @property
     def n_classes(self) -> int:
-        """The number of classes of the whole model."""
-        return len(self.meta["classes"]["values"])
+        """The number of classes of the whole model; 0 of numbers."""
+        return self.target.n_classes
 
     @property
     def method(self) -> dict[str, Any]:

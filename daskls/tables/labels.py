@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daskls.datasets.readers._labels import LabelScan, RawLabels
+from daskls.datasets.readers._labels import LabelScan, NumberScan, RawLabels
 from daskls.datasets.readers._table import listed, take_usual
 from daskls.errors import DataError
 from daskls.records import Labels
@@ -74,8 +74,10 @@ def check_no_feature(label: str, features: list[str]) -> None:
         )
 
 
-def add_labels(scan: LabelScan, values: Any, source: TableSource, name: str, row: int) -> None:
-    """Take the labels of a batch.
+def add_labels(
+    scan: LabelScan | NumberScan, values: Any, source: TableSource, name: str, row: int
+) -> None:
+    """Take the labels, or the numbers, of a batch.
 
     Raises
     ------

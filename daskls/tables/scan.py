@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskls.datasets.readers._labels import LabelCoder, LabelScan
+from daskls.datasets.readers._labels import LabelCoder, NumberCoder, scan_of
 from daskls.datasets.readers._table import listed
 from daskls.errors import DataError
 from daskls.partition.shuffle import row_keys
-from daskls.records import Float64, Keys
+from daskls.records import Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.tables.arrow import (
     as_numbers,
@@ -44,7 +44,7 @@ class ScannedTable:
 
     n_rows: int
     encoding: TableEncoding
-    labels: LabelCoder | None
+    labels: LabelCoder | NumberCoder | None
 
 
 @dataclass
@@ -159,6 +159,7 @@ def scan_table(
     missing: Missing = "refuse",
     unknown: Unknown = "error",
     seed: int = 0,
+    kind: TargetKind = "classes",
 ) -> ScannedTable:
     """Read a table once and decide the encoding of its columns.
 
@@ -171,6 +172,7 @@ def scan_table(
         category, and a column more says so
     unknown : "error" or "zero", for queries
     seed : int. Of the rows that medians are taken of.
+    kind : "classes" or "numbers". What the column of labels holds.
 
     Raises
     ------
@@ -184,7 +186,7 @@ def scan_table(
         for name, kind in kinds.items()
         if name not in refused
     ]
-    labels = None if label is None else LabelScan()
+    labels = None if label is None else scan_of(kind)
     row = 0
     # Though some are refused already, all are read: one error names every column.
     read = [column.name for column in columns]
@@ -301,9 +303,11 @@ def _dtype(source: TableSource, kinds: dict[str, Any]) -> str:
     return "float32" if is_small else "float64"
 
 
-def scan_labels(source: TableSource, label: str) -> tuple[int, LabelCoder]:
-    """Read the column of labels alone; return its rows and its classes."""
-    scan, row = LabelScan(), 0
+def scan_labels(
+    source: TableSource, label: str, kind: TargetKind = "classes"
+) -> tuple[int, LabelCoder | NumberCoder]:
+    """Read the column of labels alone; return its rows, and what codes them."""
+    scan, row = scan_of(kind), 0
     for batch in source.batches([label]):
         add_labels(scan, column_of(batch, label), source, label, row)
         row += batch.num_rows

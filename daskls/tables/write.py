@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from daskls.datasets.readers._labels import LabelCoder
+from daskls.datasets.readers._labels import LabelCoder, NumberCoder
 from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter
 from daskls.store.files import disk_errors
 from daskls.tables.arrow import as_numbers, column_of
@@ -27,7 +27,7 @@ def write_table(
     target: Path,
     *,
     label: str | None = None,
-    labels: LabelCoder | None = None,
+    labels: LabelCoder | NumberCoder | None = None,
     weight: str | None = None,
     n_rows: int | None = None,
     with_names: bool = True,
@@ -42,7 +42,7 @@ def write_table(
     source : TableSource
     encoding : TableEncoding
     target : Path. Must not exist.
-    label, labels : the column of labels and its classes, or None
+    label, labels : the column of labels and what codes them, or None
     weight : the column of weights, or None
     n_rows : int or None. How many there are, for progress.
     with_names : bool. Whether the features keep their names.
@@ -66,6 +66,7 @@ def write_table(
             len(names),
             encoding.dtype,
             with_y=labels is not None,
+            y_dtype="int32" if labels is None else labels.dtype,
             classes=None if labels is None else labels.classes,
             feature_names=names if with_names else None,
             source=source.where,

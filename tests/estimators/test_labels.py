@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from small import ENTRIES, small
+from small import CLASSIFIERS, small
 from support import assert_same_model, checkers, small_svc
 
 import daskls
@@ -197,7 +197,7 @@ def test_masks_that_a_dask_array_does_not_tell_of():
 # No rows
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_predictions_of_no_rows(name, n_classes, tmp_path):
     rows, y = checkers(N, n_classes=n_classes)

@@ -13,7 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
-from small import ENTRIES, connected, small
+from small import CLASSIFIERS, connected, small
 from support import few
 
 import daskls
@@ -150,7 +150,7 @@ def test_probabilities_are_near_the_true_ones(kind, k):
     assert log_loss(y_test, found) < best + 0.05 < prior - 0.2
 
 
-@pytest.mark.parametrize("name", few(ENTRIES, 4))
+@pytest.mark.parametrize("name", few(CLASSIFIERS, 4))
 def test_every_method_has_probabilities(name):
     X, y, _ = noisy()
     labels = np.array(["no", "yes"])[y]
@@ -169,7 +169,7 @@ def test_every_method_has_probabilities(name):
     assert (np.diff(found[order, 1]) >= 0).all()
 
 
-@pytest.mark.parametrize("name", few(ENTRIES, 4))
+@pytest.mark.parametrize("name", few(CLASSIFIERS, 4))
 def test_more_classes_than_two(name):
     X, y, _ = noisy(3)
     params = {"probability": "isotonic"} if name != "KernelKNNClassifier" else {}

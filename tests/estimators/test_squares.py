@@ -28,6 +28,7 @@ from daskls.scaling.look import Look
 from daskls.scaling.solve import TrialCell
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
+from daskls.solvers.squares.aims import ClassAim
 
 X, Y = checkers(500, n_classes=3)
 Q = np.random.default_rng(3).random((400, 2))
@@ -169,7 +170,7 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
     rng = np.random.default_rng(0)
     rows, codes = rng.normal(size=(80, 2)).astype(np.float32), (rng.random(80) < 0.1).astype(int)
     weights = rng.uniform(0.5, 2.0, 80)
-    cell, trial = TrialCell(rows, codes, weights), Trial("rbf", 0.3, 0.1, True, offset)
+    cell, trial = TrialCell(rows, codes, weights, ClassAim(2)), Trial("rbf", 0.3, 0.1, True, offset)
     y = 2.0 * codes - 1
 
     def answers(keep, at):
@@ -182,7 +183,7 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
         return K[np.ix_(at, keep)] @ solved[:n] + solved[n]
 
     everyone = np.arange(80)
-    found = cell.values(rows[:9], trial, 2)[:, 0]
+    found = cell.values(rows[:9], trial)[:, 0]
     np.testing.assert_allclose(found, answers(everyone, everyone[:9]), atol=1e-4)
     held_out = np.array([answers(np.delete(everyone, i), [i])[0] for i in everyone])
     ((squared, wrong, weight),) = cell.errors([trial])

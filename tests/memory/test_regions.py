@@ -22,6 +22,7 @@ from daskls.scaling.race import look_at
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.rounds import region_gradients
 from daskls.scaling.thin import ThinJob, draw_cells_of, draw_thin, write_thin
+from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.
@@ -87,7 +88,7 @@ def test_a_heat_of_a_race(d, k, tmp_path):
     codes = (X[:, 0] * k).astype("i4")
     drawn = draw_thin(len(X), *race_rows(len(X)), 0)
     drawn = replace(drawn, cells=draw_cells_of(X, 8, 1000, 0))
-    plan, job = plan_race(drawn, 4000), ThinJob(str(tmp_path), k)
+    plan, job = plan_race(drawn, 4000), ThinJob(str(tmp_path), ClassAim(k))
     (base,) = find_bases(X, ("none",), 0)
     write_thin(job, Sample(X, codes, np.ones(len(X)), 0), drawn, [base])
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]

@@ -21,7 +21,8 @@ from daskls.scaling.race import (
     _leave_out,
     _survivors,
 )
-from daskls.scaling.thin import draw_cells_of, draw_thin, held_out
+from daskls.scaling.thin import ThinJob, draw_cells_of, draw_thin, held_out
+from daskls.solvers.squares.aims import ClassAim
 from daskls.solvers.squares.cell import median_distance
 
 RNG = np.random.default_rng(0)
@@ -30,7 +31,7 @@ CODES = (A[:, 0] * 3).astype(int)
 Y = np.where(CODES[:, None] == np.arange(3), 1.0, -1.0)
 WEIGHTS = RNG.random(150) + 0.5
 Y_ERRORS = RNG.random(200)
-TRIAL = Trial("laplacian", 0.5, 0.03)
+TRIAL, AIM = Trial("laplacian", 0.5, 0.03), ClassAim(3)
 
 
 def ridge_of(rows, trial=TRIAL):
@@ -39,7 +40,7 @@ def ridge_of(rows, trial=TRIAL):
 
 
 def test_answers_of_a_look_are_those_of_kernel_ridge():
-    look = Look(A, Y, WEIGHTS, 100, "laplacian")
+    look = Look(A, Y, WEIGHTS, 100, "laplacian", AIM)
     found = look.errors(TRIAL)
     gamma, ridge = ridge_of(100)
     K, far = laplacian_kernel(A[:100], gamma=gamma), laplacian_kernel(A[100:], A[:100], gamma)
@@ -50,7 +51,7 @@ def test_answers_of_a_look_are_those_of_kernel_ridge():
 
 
 def test_rows_that_are_left_out_are_answered_by_all_others():
-    found = Look(A[:60], Y[:60], np.ones(60), 60, "laplacian").errors(TRIAL)
+    found = Look(A[:60], Y[:60], np.ones(60), 60, "laplacian", AIM).errors(TRIAL)
     gamma, ridge = ridge_of(60)
     for i in range(0, 60, 7):
         others = np.delete(np.arange(60), i)
@@ -60,7 +61,7 @@ def test_rows_that_are_left_out_are_answered_by_all_others():
 
 
 def test_descent_ends_where_no_neighbor_is_better():
-    look, grid = Look(A, Y, WEIGHTS, 100, "rbf"), TrialGrid.of(SolverSpec())
+    look, grid = Look(A, Y, WEIGHTS, 100, "rbf", AIM), TrialGrid.of(SolverSpec())
     trial, answers, n_looks = climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
     i, j = grid.place(trial)
     least = np.average(answers.squared, weights=WEIGHTS[100:])
@@ -79,14 +80,14 @@ def test_equal_rows_have_no_distance(kernel):
     assert median_distance(kernel, equal) == 1.0
     other = equal[0] + np.array([3.0, 0.0, 0.0], "f4")
     assert median_distance(kernel, np.vstack([equal, other])) == pytest.approx(3.0, rel=1e-6)
-    answers = Look(equal, Y[:80], WEIGHTS[:80], 50, kernel).errors(Trial(kernel, 8.0, 0.003))
+    answers = Look(equal, Y[:80], WEIGHTS[:80], 50, kernel, AIM).errors(Trial(kernel, 8.0, 0.003))
     mean = np.clip(np.average(Y[:50], axis=0, weights=WEIGHTS[:50]), -1, 1)
     np.testing.assert_allclose(answers.squared, ((mean - Y[50:80]) ** 2).mean(axis=1), atol=2e-3)
 
 
 def test_given_values_are_all_that_is_tried():
     grid = TrialGrid.of(SolverSpec(C=(1.0, 5.0), gamma=(0.5, 2.0, 8.0)))
-    look = Look(A, Y, WEIGHTS, 100, "rbf")
+    look = Look(A, Y, WEIGHTS, 100, "rbf", AIM)
     trial, _, _ = climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
     assert trial.is_gamma
     assert trial.width in (0.5, 2.0, 8.0)
@@ -134,6 +135,7 @@ class Recorded:
 
     def __init__(self, *results):
         self.results, self.calls = list(results), []
+        self.job = ThinJob("", AIM)
 
     def run(self, task, arguments, join):
         self.calls.append((task.__name__, arguments))

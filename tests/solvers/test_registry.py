@@ -25,7 +25,8 @@ def test_every_loss_has_a_solver(target, loss):
     solver = find_solver(spec)
     assert isinstance(solver, LocalSolver)
     X, codes = binary_cell()
-    cells = [CellRows(X + i, codes, np.ones(60), CellReport(i, 0, 0, 0, 0.0), (i,)) for i in (0, 1)]
+    y = codes if target == "classes" else codes[:, None] + 0.5
+    cells = [CellRows(X + i, y, np.ones(60), CellReport(i, 0, 0, 0, 0.0), (i,)) for i in (0, 1)]
     models = list(solver.fit(cells, spec))
     assert [model.report.cell for model in models] == [0, 1]
     assert all(0 < len(model.rows) <= 60 for model in models)

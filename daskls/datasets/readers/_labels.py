@@ -1,15 +1,23 @@
-"""Labels of any kind to class codes: first the distinct values, then a code for each."""
+"""Labels of any kind to class codes, by the distinct values of a first reading; or numbers."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import Codes, Labels
+from daskls.records import Codes, Float64, Labels, TargetKind
 
-__all__ = ["SCAN_ROWS", "LabelCoder", "LabelScan", "RawLabels"]
+__all__ = [
+    "SCAN_ROWS",
+    "LabelCoder",
+    "LabelScan",
+    "NumberCoder",
+    "NumberScan",
+    "RawLabels",
+    "scan_of",
+]
 
 MAX_CLASSES = 65_536
 # Labels that a scan reads at once.
@@ -24,6 +32,7 @@ class LabelCoder:
 
     classes: list[Any]
     codes: dict[Any, int]
+    dtype: ClassVar[str] = "int32"
 
     def encode(self, labels: RawLabels) -> Codes:
         """Class codes of raw labels; each must be one that the scan saw."""
@@ -83,6 +92,58 @@ class LabelScan:
         classes = sorted(set(meanings.values()))
         code_of = {value: code for code, value in enumerate(classes)}
         return LabelCoder(classes, {raw: code_of[value] for raw, value in meanings.items()})
+
+
+@dataclass(frozen=True)
+class NumberCoder:
+    """Numbers of a regression, as float64."""
+
+    classes: None = None
+    dtype: ClassVar[str] = "float64"
+
+    def encode(self, labels: RawLabels) -> Float64:
+        """Numbers of raw labels, which the scan has seen."""
+        return np.array(labels, np.float64)
+
+
+class NumberScan:
+    """Checks the numbers of a file, one block at a time; the interface of `LabelScan`."""
+
+    def add(self, numbers: Labels, first_row: int) -> None:
+        """Take a block of typed numbers; its first one belongs to row `first_row`."""
+        if numbers.dtype.kind not in "iuf":
+            raise DataError(
+                f"The column of targets has type {numbers.dtype}; a regressor needs numbers. Use a "
+                "classifier where these are classes."
+            )
+        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            row = first_row + int(np.argmin(np.isfinite(numbers)))
+            raise DataError(
+                f"The target of row {row} (the first is 0) is {numbers[row - first_row]}; remove "
+                "such rows."
+            )
+
+    def add_text(self, number: str, where: str) -> None:
+        """Take one number as text from a text file; `where` names its line."""
+        try:
+            # Python reads "1_0" as 10; nobody who writes it in a data file means that.
+            is_finite = "_" not in number and math.isfinite(float(number))
+        except ValueError:
+            is_finite = False
+        if not is_finite:
+            raise DataError(
+                f"{where}: the target is {number!r}, but a regressor needs numbers. Remove such "
+                "rows, or use a classifier where these are classes."
+            )
+
+    def finish(self) -> NumberCoder:
+        """Return what reads the numbers."""
+        return NumberCoder()
+
+
+def scan_of(kind: TargetKind) -> LabelScan | NumberScan:
+    """Return what a first reading of a column of labels, or of numbers, adds to."""
+    return LabelScan() if kind == "classes" else NumberScan()
 
 
 def _tidy(values: set[Any]) -> dict[Any, Any]:

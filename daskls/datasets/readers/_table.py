@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskls.datasets.readers._labels import LabelCoder, RawLabels
+from daskls.datasets.readers._labels import LabelCoder, NumberCoder, RawLabels
 from daskls.errors import DataError
-from daskls.records import AnyArray
+from daskls.records import AnyArray, TargetKind
 
 __all__ = [
     "Block",
@@ -39,6 +39,7 @@ class Options:
     dtype: np.dtype[Any] | None
     n_features: int | None
     scratch: str | os.PathLike[str]
+    kind: TargetKind = "classes"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Table:
     n_features: int
     dtype: np.dtype[Any]
     feature_names: list[str] | None
-    labels: LabelCoder | None
+    labels: LabelCoder | NumberCoder | None
     blocks: Callable[[int], Iterator[Block]]
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from daskls.datasets.readers._labels import SCAN_ROWS, LabelCoder, LabelScan
+from daskls.datasets.readers._labels import SCAN_ROWS, LabelCoder, NumberCoder, scan_of
 from daskls.datasets.readers._table import Block, Options, Table, feature_dtype, pick_label
 from daskls.errors import DataError
-from daskls.records import AnyArray, Labels
+from daskls.records import AnyArray, Labels, TargetKind
 from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.files import disk_errors
 
@@ -32,7 +32,7 @@ def open_npz(path: Path, options: Options) -> Iterator[Table]:
         X_name, y_name = _pick_members(members, path, options)
         X_file = _extract(archive, X_name, folder)
         y_file = None if y_name is None else _extract(archive, y_name, folder)
-        yield _matrix_table(path, X_file, y_file)
+        yield _matrix_table(path, X_file, y_file, options.kind)
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def open_npy(path: Path, options: Options) -> Iterator[Table]:
         return
     if n_columns < 2:
         raise DataError(f"{path} has one column, the label, and no features; pass label='none'.")
-    scan = LabelScan()
+    scan = scan_of(options.kind)
     for first in range(0, n_rows, SCAN_ROWS):
         scan.add(np.array(_map(path, path)[first : first + SCAN_ROWS, column]), first)
 
@@ -99,10 +99,12 @@ def _extract(archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
     return target
 
 
-def _matrix_table(path: Path, X_file: Path, y_file: Path | None) -> Table:
+def _matrix_table(
+    path: Path, X_file: Path, y_file: Path | None, kind: TargetKind = "classes"
+) -> Table:
     """A table of a matrix and, in a file of its own, its labels."""
     n_rows, n_features, dtype = _matrix_header(X_file, path)
-    labels = None if y_file is None else _scan_vector(y_file, n_rows, path)
+    labels = None if y_file is None else _scan_vector(y_file, n_rows, path, kind)
 
     def blocks(block_rows: int) -> Iterator[Block]:
         for first in range(0, n_rows, block_rows):
@@ -113,14 +115,16 @@ def _matrix_table(path: Path, X_file: Path, y_file: Path | None) -> Table:
     return Table(n_rows, n_features, feature_dtype(dtype, path), None, labels, blocks)
 
 
-def _scan_vector(y_file: Path, n_rows: int, path: Path) -> LabelCoder:
+def _scan_vector(
+    y_file: Path, n_rows: int, path: Path, kind: TargetKind
+) -> LabelCoder | NumberCoder:
     """The classes of a vector of labels."""
     shape = _map(y_file, path).shape
     if shape not in ((n_rows,), (n_rows, 1)):
         raise DataError(
             f"The labels in {path} must have shape ({n_rows},), one a row of X, got {shape}."
         )
-    scan = LabelScan()
+    scan = scan_of(kind)
     for first in range(0, n_rows, SCAN_ROWS):
         scan.add(_read_labels(y_file, first, first + SCAN_ROWS), first)
     return scan.finish()

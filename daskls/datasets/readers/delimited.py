@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.datasets.readers._labels import LabelScan
+from daskls.datasets.readers._labels import scan_of
 from daskls.datasets.readers._table import Block, Options, Table, pick_label, usual_names
 from daskls.errors import DataError
 from daskls.records import AnyArray, Float64
@@ -39,7 +39,7 @@ def open_csv(path: Path, options: Options) -> Iterator[Table]:
     """Open a text table; the first pass checks columns and labels, the second reads numbers."""
     try:
         layout = _find_layout(path, options)
-        n_rows, labels = 0, None if layout.label is None else LabelScan()
+        n_rows, labels = 0, None if layout.label is None else scan_of(options.kind)
         for line, fields in _lines(layout):
             n_rows += 1
             if labels is not None and layout.label is not None:

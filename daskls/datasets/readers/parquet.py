@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from daskls.datasets.readers._labels import SCAN_ROWS, LabelScan
+from daskls.datasets.readers._labels import SCAN_ROWS, LabelScan, NumberScan, scan_of
 from daskls.datasets.readers._table import Block, Options, Table, feature_dtype, pick_label
 from daskls.errors import DataError
-from daskls.records import AnyArray
+from daskls.records import AnyArray, TargetKind
 
 __all__ = ["open_parquet"]
 
@@ -30,7 +30,7 @@ def open_parquet(path: Path, options: Options) -> Iterator[Table]:
         features = [name for name in names if name != label]
         if not features:
             raise DataError(f"{path} has no feature columns besides the label {label!r}.")
-        scan = None if label is None else _scan_labels(file, label, path)
+        scan = None if label is None else _scan_labels(file, label, path, options.kind)
 
         def blocks(block_rows: int) -> Iterator[Block]:
             first = 0
@@ -76,9 +76,9 @@ def _common_dtype(file: Any, features: list[str], path: Path) -> np.dtype[Any]:
     return feature_dtype(np.result_type(*dtypes), path)
 
 
-def _scan_labels(file: Any, label: str, path: Path) -> LabelScan:
+def _scan_labels(file: Any, label: str, path: Path, kind: TargetKind) -> LabelScan | NumberScan:
     """The distinct labels; only their column is read."""
-    scan, first = LabelScan(), 0
+    scan, first = scan_of(kind), 0
     for batch in file.iter_batches(batch_size=SCAN_ROWS, columns=[label]):
         scan.add(_column(batch, label, first, path), first)
         first += batch.num_rows

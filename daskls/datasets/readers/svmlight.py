@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskls.datasets.readers._labels import LabelScan
+from daskls.datasets.readers._labels import scan_of
 from daskls.datasets.readers._table import Block, Options, Table
 from daskls.errors import DataError, ParameterError
 
@@ -31,7 +31,7 @@ class _Line(NamedTuple):
 def open_svmlight(path: Path, options: Options) -> Iterator[Table]:
     """Open a sparse text file; the first pass finds its width and its labels."""
     with_y = _check_label(options.label)
-    scan = LabelScan()
+    scan = scan_of(options.kind)
     n_rows = largest = 0
     try:
         for line, row in _rows(path):

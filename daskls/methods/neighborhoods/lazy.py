@@ -22,7 +22,7 @@ __all__ = ["score_lazily"]
 def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
     """Return the scores of rows: (m,) for two classes, (m, k) for more."""
     n_classes = reader.n_classes
-    scores = empty_scores(len(X), n_classes)
+    scores = empty_scores(len(X), reader.target)
     for queries, rows in _neighborhoods(method, reader, X):
         if method.votes:
             scores[queries] = _votes(rows, n_classes)
@@ -61,7 +61,7 @@ def _votes(rows: Rows, n_classes: int) -> Float64:
 def _svm_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
     """Return what the SVM of each query's neighborhood answers it."""
     n_classes = reader.n_classes
-    scores = empty_scores(len(X), n_classes)
+    scores = empty_scores(len(X), reader.target)
     # Queries with the same neighbors share a model.
     models: dict[bytes, LocalModel] = {}
     for i in range(len(X)):

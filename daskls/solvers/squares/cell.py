@@ -6,8 +6,16 @@ import numpy as np
 
 from daskls.kernels.registry import find_kernel
 from daskls.records import Float32, Float64, Int64, Ints
+from daskls.solvers.squares.system import Solution
 
-__all__ = ["MergedRows", "gamma_in_cell", "median_distance", "merge_equal_rows", "signs_of"]
+__all__ = [
+    "MergedRows",
+    "gamma_in_cell",
+    "median_distance",
+    "merge_equal_rows",
+    "signs_of",
+    "without_one_copy",
+]
 
 # Rows whose distances to each other tell the unit of widths.
 MEASURED_ROWS = 200
@@ -74,8 +82,8 @@ class MergedRows:
 def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
     """Merge equal rows into one of summed weight and mean target.
 
-    The same coefficients in sum, from a smaller system; and leaving one of them out leaves out all
-    copies, which would reveal its target.
+    The same coefficients in sum, from a smaller system. Leaving one of them out leaves out all
+    copies, which would reveal a class; of numbers see `without_one_copy`.
     """
     # Adding 0 makes one zero of two: rows are compared by their bytes.
     keys = np.ascontiguousarray(A + np.float32(0.0)).view(np.dtype((np.void, 4 * A.shape[1])))
@@ -89,3 +97,41 @@ def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
     summed: Float64 = np.bincount(of_row, weights).astype(np.float64)
     targets = [np.bincount(of_row, weights * column) / summed for column in Y.T]
     return MergedRows(A[first[order]], np.stack(targets, axis=1), summed, of_row)
+
+
+def without_one_copy(
+    merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64, asked: Int64
+) -> tuple[Int64, Float64]:
+    """Return values of rows without each of them, while their copies stay.
+
+    Parameters
+    ----------
+    merged : MergedRows
+    found : Solution. Of the merged rows, with the inverse of those asked for.
+    ridges : float64 array, shape (k,)
+    Y : float64 array, shape (m, r). Targets of all rows.
+    weights : float64 array, shape (m,)
+    asked : int64 array, increasing. The merged rows whose copies are wanted.
+
+    Returns
+    -------
+    rows : int64 array, shape (q,). All copies of these.
+    values : float64 array, shape (q, r)
+
+    Notes
+    -----
+    A row's own target moves its value by h = w / W (1 - ridge V), of its weight w, the weight W of
+    all copies and the diagonal V of the inverse: without it the value is y - (y - f) / (1 - h).
+    """
+    at = np.full(len(merged.A), -1)
+    at[asked] = np.arange(len(asked))
+    rows = np.flatnonzero(at[merged.of_row] >= 0)
+    of_row = merged.of_row[rows]
+    assert found.inverse is not None
+    fitted = merged.Y[of_row] - (ridges[:, None] * found.alpha)[of_row]
+    own = (
+        (1.0 - ridges[of_row] * found.inverse[at[of_row]]) * weights[rows] / merged.weights[of_row]
+    )
+    missed = Y[rows] - fitted
+    values: Float64 = Y[rows] - missed / (1.0 - own)[:, None]
+    return rows, values

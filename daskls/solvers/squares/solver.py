@@ -1,9 +1,10 @@
-"""Least-squares classifiers, one a cell: one factorization, no iterations."""
+"""Least squares, one system a cell: one factorization, no iterations."""
 
+import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from daskls.errors import ParameterError
 from daskls.kernels.registry import find_kernel
 from daskls.records import (
     F8,
+    CellReport,
     Codes,
+    Decision,
     Float32,
     Float64,
     Floats,
@@ -28,21 +31,46 @@ from daskls.solvers.squares.cell import (
     gamma_in_cell,
     merge_equal_rows,
     signs_of,
+    without_one_copy,
 )
-from daskls.solvers.squares.system import System
+from daskls.solvers.squares.system import Solution, System
 
-__all__ = ["SquaresSolver", "cell_kernel"]
+__all__ = ["NumbersSolver", "SquaresSolver", "cell_kernel"]
 
 # What rounding coefficients to float32 may move a training row's value by, as a standard deviation.
 MAX_MOVE = 5e-3
+# Of numbers: this share of what they are off by, and no less than a part of their deviation.
+MOVED_SHARE, LEAST_MOVE = 0.02, 1e-6
 # C up to which rounding the coefficients of a kernel of distances moves no value of a cell of 2000
 # rows as far, if they are off by 0.4 in the mean.
 MILD_COST = 5e3
 
-
 # Rows of a cell whose values without them tell its error: of all of them a cell would take twice as
 # long.
 EVALUATED_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """The solution of a cell's merged rows, with the values of those that were asked for."""
+
+    own: LocalRows
+    Y: Float64
+    merged: MergedRows
+    ridges: Float64
+    found: Solution
+    asked: Int64
+
+    def values_of(self, rows: Int64) -> Float64:
+        """Return the held-out values of merged rows, which their copies share."""
+        assert self.found.held_out is not None
+        values: Float64 = self.found.held_out[np.searchsorted(self.asked, rows)].astype(np.float64)
+        return values
+
+    def inverse_of(self, rows: Int64) -> Float64:
+        """Return the diagonal of the inverse at merged rows."""
+        assert self.found.inverse is not None
+        return self.found.inverse[np.searchsorted(self.asked, rows)]
 
 
 class SquaresSolver(LocalSolver):
@@ -51,6 +79,8 @@ class SquaresSolver(LocalSolver):
     Source: Saunders, Gammerman, Vovk 1998; Suykens, Vandewalle 1999, with an offset. The ridge is
     1 / (2 C), as in the objective ``|f|^2 / 2 + C sum_i w_i (y_i - f(x_i))^2``.
     """
+
+    decision: ClassVar[Decision] = "ovr"
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Solve the system of each cell.
@@ -69,19 +99,18 @@ class SquaresSolver(LocalSolver):
                 "by; give one value."
             )
         for cell in cells:
-            yield replace(self._fit_cell(cell, spec), decision="ovr")
+            yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
         started = time.perf_counter()
-        # Classes are told apart: the targets are codes.
-        own = LocalRows.of(cell.X, cast(Codes, cell.targets), cell.weights, spec)
-        report = own.described(cell.report)
-        k = len(own.classes)
-        if k == 1 or own.radius == 0.0:
-            return own.constant(report)
+        own = self._rows(cell, spec)
+        report = self._described(cell, own)
+        Y = self._columns(cell, own)
+        if Y is None or own.radius == 0.0:
+            return self._constant(cell, own, report)
         assert spec.C is not None
         cost = spec.C[0]
-        merged = merge_equal_rows(own.rows, signs_of(own.present, k), own.weights)
+        merged = merge_equal_rows(own.rows, Y, own.weights)
         kernel = cell_kernel(spec, merged.A)
         ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
         system = System(merged.A, kernel)
@@ -89,14 +118,17 @@ class SquaresSolver(LocalSolver):
         asked = few if cell.asked is None else np.union1d(few, merged.of_row[cell.asked])
         found = system.solve(merged.Y, ridges, offset=spec.fit_intercept, held_out=asked)
         assert found.held_out is not None
-        values = np.asarray(found.held_out, np.float64)
-        rows, coef = _in_float32(merged.A, found.alpha, system.diagonal)
+        solved = _Solved(own, Y, merged, ridges, found, asked)
+        error = self._error(solved, few)
+        most = self._most_moved(error)
+        rows, coef = _in_float32(merged.A, found.alpha, system.diagonal, most)
+        functions = self._functions(own, Y)
         report = replace(
             report,
             C=cost,
             gamma=kernel.gamma,
             # Of the same rows whatever else is asked: those of rare classes are asked more often.
-            validation_error=_error(values[np.searchsorted(asked, few)], few, merged, own),
+            validation_error=error,
             n_support=len(merged.A),
             n_trained=1,
             n_tried=1,
@@ -106,13 +138,49 @@ class SquaresSolver(LocalSolver):
             frame=own.frame,
             rows=rows,
             coef=coef,
-            classes=own.classes.astype(np.int32),
-            class_ptr=np.array([0, *[len(rows)] * k], np.int64),
+            classes=functions,
+            class_ptr=np.array([0, *[len(rows)] * len(functions)], np.int64),
             intercepts=found.offsets,
             kernel=kernel,
             report=report,
-            held_out=None if cell.asked is None else _of_rows(values, asked, merged, cell.asked),
+            held_out=None if cell.asked is None else solved.values_of(merged.of_row[cell.asked]),
+            decision=self.decision,
         )
+
+    def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
+        """Return the rows of a cell in their frame; their targets are codes of classes."""
+        return LocalRows.of(cell.X, cast(Codes, cell.targets), cell.weights, spec)
+
+    def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
+        """Return the report with what is known before anything is solved."""
+        return own.described(cell.report)
+
+    def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
+        """Return targets as columns; None where one answer is right for all rows."""
+        k = len(own.classes)
+        return signs_of(own.present, k) if k > 1 else None
+
+    def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
+        """Return the model of a cell that has nothing to solve."""
+        return replace(own.constant(report), decision=self.decision)
+
+    def _functions(self, own: LocalRows, Y: Float64) -> Codes:
+        """Return the codes of what a cell has a function for."""
+        return own.classes.astype(np.int32)
+
+    def _error(self, solved: "_Solved", few: Int64) -> float:
+        """Return the weighted share of wrong rows among some, left out with their copies."""
+        own, merged, values = solved.own, solved.merged, solved.values_of(few)
+        at = np.full(len(merged.A), -1)
+        at[few] = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
+        winner = at[merged.of_row]
+        is_asked = winner >= 0
+        wrong = winner[is_asked] != own.present[is_asked]
+        return float(np.average(wrong, weights=own.weights[is_asked]))
+
+    def _most_moved(self, error: float) -> float:
+        """Return what rounding coefficients may move a training row's value by."""
+        return MAX_MOVE
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """Return the bytes that a cell of so many rows adds: matrices, in float64 if need be."""
@@ -130,8 +198,65 @@ class SquaresSolver(LocalSolver):
         return parts * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """As of `LocalSolver`: a class's function has all rows."""
-        return sizes.n_classes if sizes.n_classes > 2 else 1
+        """As of `LocalSolver`: a function has all rows."""
+        return sizes.n_outputs
+
+
+class NumbersSolver(SquaresSolver):
+    """Kernel ridge regression of numbers around their center, with one kernel for all of a row's.
+
+    Source: as of `SquaresSolver`.
+    """
+
+    decision = "values"
+
+    def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
+        """As of `SquaresSolver`: no classes tell rows apart."""
+        alike = np.zeros(len(cell.X), np.int32)
+        return LocalRows.of(cell.X, alike, cell.weights, spec)
+
+    def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
+        """As of `SquaresSolver`: there are no classes."""
+        return replace(own.described(cell.report), n_classes=0)
+
+    def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
+        """As of `SquaresSolver`."""
+        Y = cast(Float64, cell.targets)
+        return None if (Y[0] == Y).all() else Y
+
+    def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
+        """As of `SquaresSolver`: offsets alone, which are the mean."""
+        Y = cast(Float64, cell.targets)
+        is_constant = (Y[0] == Y).all()
+        mean = Y[0] if is_constant else np.average(Y, axis=0, weights=cell.weights)
+        return replace(
+            own.constant(report),
+            classes=self._functions(own, Y),
+            class_ptr=np.zeros(Y.shape[1] + 1, np.int64),
+            intercepts=np.asarray(mean, np.float64),
+            decision=self.decision,
+        )
+
+    def _functions(self, own: LocalRows, Y: Float64) -> Codes:
+        """As of `SquaresSolver`: the numbers of a row's target."""
+        return np.arange(Y.shape[1], dtype=np.int32)
+
+    def _error(self, solved: "_Solved", few: Int64) -> float:
+        """Return the weighted mean of squared errors of some rows, each left out by itself."""
+        found = replace(solved.found, inverse=solved.inverse_of(few))
+        own, Y = solved.own, solved.Y
+        given = solved.merged, found, solved.ridges, Y, own.weights, few
+        rows, values = without_one_copy(*given)
+        squared = ((values - Y[rows]) ** 2).mean(axis=1)
+        return float(np.average(squared, weights=own.weights[rows]))
+
+    def _most_moved(self, error: float) -> float:
+        """As of `SquaresSolver`: a part of what numbers are off by anyway."""
+        return min(max(MOVED_SHARE * math.sqrt(error), LEAST_MOVE), MAX_MOVE)
+
+    def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """As of `SquaresSolver`: coefficients may be kept in two parts."""
+        return 2 * LocalSolver.model_nbytes(self, sizes, n_rows)
 
 
 def evenly(n_rows: int, most: int) -> Int64:
@@ -143,23 +268,9 @@ def evenly(n_rows: int, most: int) -> Int64:
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 
-def _of_rows(values: Float64, asked: Int64, merged: MergedRows, rows: Int64) -> Float64:
-    """Return the held-out values of rows, which equal rows share."""
-    own: Float64 = values[np.searchsorted(asked, merged.of_row[rows])]
-    return own
-
-
-def _error(values: Float64, asked: Int64, merged: MergedRows, own: LocalRows) -> float:
-    """Return the weighted share of wrong rows among those that were left out, with their copies."""
-    at = np.full(len(merged.A), -1)
-    at[asked] = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
-    winner = at[merged.of_row]
-    is_asked = winner >= 0
-    wrong = winner[is_asked] != own.present[is_asked]
-    return float(np.average(wrong, weights=own.weights[is_asked]))
-
-
-def _in_float32(A: Float32, alpha: Floats, diagonal: Float64) -> tuple[Float32, Float32]:
+def _in_float32(
+    A: Float32, alpha: Floats, diagonal: Float64, most: float
+) -> tuple[Float32, Float32]:
     """Return rows and float32 coefficients of the same functions.
 
     Where rounding coefficients would move values, each row comes twice: with the rounded
@@ -171,12 +282,13 @@ def _in_float32(A: Float32, alpha: Floats, diagonal: Float64) -> tuple[Float32, 
     A : float32 array, shape (m, d)
     alpha : float array, shape (m, r)
     diagonal : float64 array, shape (m,). Of the kernel matrix.
+    most : float. What rounding may move a value by, as a standard deviation.
     """
     whole = np.ascontiguousarray(alpha.T, np.float32)
     rest = alpha.T - whole.astype(np.float64)
     # Roundings are independent: their squares add up. |k(x, z)|^2 is at most k(x, x) k(z, z).
     moved = np.sqrt((rest**2 @ diagonal).max() * diagonal.max())
-    if moved <= MAX_MOVE:
+    if moved <= most:
         return A, whole
     return np.vstack([A, A]), np.hstack([whole, rest.astype(np.float32)])
 

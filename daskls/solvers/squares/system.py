@@ -54,11 +54,14 @@ class Solution:
     offsets : float64 array, shape (r,). 0 without offsets.
     held_out : float array, shape (m, r), or of the rows that are asked for; or None. Each row's
         value without it.
+    inverse : float64 array, shape (m,), or of those rows; or None. The diagonal of the inverse of
+        the system, bordered where there is an offset.
     """
 
     alpha: Floats
     offsets: Float64
     held_out: Floats | None
+    inverse: Float64 | None = None
 
 
 class System:
@@ -189,7 +192,7 @@ def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int6
     diagonal = _inverse_diagonal(factor, None if held_out is True else held_out)
     if offset:
         diagonal = diagonal - of_ones[rows] ** 2 / total
-    return Solution(alpha, offsets, Y[rows] - alpha[rows] / diagonal[:, None])
+    return Solution(alpha, offsets, Y[rows] - alpha[rows] / diagonal[:, None], diagonal)
 
 
 def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:

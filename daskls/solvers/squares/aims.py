@@ -1,0 +1,183 @@
+"""What least squares aims at: columns of targets, and what values that miss them come to.
+
+Classes are functions of one against the rest, numbers are themselves.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import numpy as np
+
+from daskls.kernels.votes import rest_scores
+from daskls.records import Codes, Float64, Mask, Targets
+from daskls.solvers.squares.cell import MergedRows, signs_of, without_one_copy
+from daskls.solvers.squares.system import Solution
+from daskls.targets import Target
+
+__all__ = ["Aim", "CellAim", "ClassAim", "NumberAim", "aim_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class CellAim:
+    """The aim of one cell.
+
+    Attributes
+    ----------
+    Y : float64 array, shape (m, r), or None where one answer is right for all of its rows. Of
+        classes the functions of those present.
+    answer : float64 array, shape (R,). Of the whole model's functions, where nothing is solved.
+    classes : int array, shape (k,). Codes of the classes present; of numbers none.
+    """
+
+    Y: Float64 | None
+    answer: Float64
+    classes: Codes
+
+
+@dataclass(frozen=True)
+class Aim(ABC):
+    """The aim of a whole model.
+
+    Attributes
+    ----------
+    n : int. Classes, or numbers of a row's target.
+    negligible : float. Of a squared error so small nothing is left to gain.
+    least_z : float. By so many standard errors a learned scale has to be better on rows that were
+        held out: it has more ways to be best by chance.
+    """
+
+    n: int
+    negligible: ClassVar[float]
+    least_z: ClassVar[float]
+
+    @abstractmethod
+    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
+        """Return the aim of a cell's rows."""
+
+    @abstractmethod
+    def columns(self, targets: Targets) -> Float64:
+        """Return targets as columns, (m, R), one a function of the whole model."""
+
+    @abstractmethod
+    def left_out(
+        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+    ) -> Float64:
+        """Return each row's values without it, (m, r), by the solution of merged rows.
+
+        Parameters
+        ----------
+        merged : MergedRows
+        found : Solution. With the held-out values of all of them.
+        ridges : float64 array, shape (k,)
+        Y : float64 array, shape (m, r)
+        weights : float64 array, shape (m,)
+        """
+
+    @abstractmethod
+    def spread(self, values: Float64, own: CellAim) -> Float64:
+        """Return values of a cell's functions, (m, r), as those of the whole model, (m, R)."""
+
+    @abstractmethod
+    def losses(
+        self, values: Float64, Y: Float64, *, clipped: bool = False
+    ) -> tuple[Float64, Float64]:
+        """Return each row's squared error, the mean of all functions, and how wrong it is.
+
+        Parameters
+        ----------
+        values, Y : float64 arrays, shape (m, r)
+        clipped : bool. Whether values of classes count as -1 or 1 beyond.
+
+        Returns
+        -------
+        squared : float64 array, shape (m,)
+        wrong : float64 array, shape (m,). 1 where another class won; of numbers the squared error.
+        """
+
+
+class ClassAim(Aim):
+    """Targets of +-1, one class against the rest; of two classes of the second."""
+
+    negligible, least_z = 1e-3, 4.0
+
+    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
+        """As of `Aim`: the class of the largest weight answers where nothing is solved."""
+        found, present = np.unique(cast(Codes, targets), return_inverse=True)
+        Y = signs_of(present, len(found)) if len(found) > 1 else None
+        most = found[np.bincount(present, weights).argmax()]
+        return CellAim(Y, rest_scores(None, np.array([most]), self.n).reshape(-1), found)
+
+    def columns(self, targets: Targets) -> Float64:
+        """As of `Aim`."""
+        return signs_of(cast(Codes, targets), self.n)
+
+    def left_out(
+        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+    ) -> Float64:
+        """As of `Aim`: copies are left out with a row, as they would reveal its class."""
+        assert found.held_out is not None
+        return found.held_out[merged.of_row].astype(np.float64)
+
+    def spread(self, values: Float64, own: CellAim) -> Float64:
+        """As of `Aim`: of a class that is absent -1."""
+        return rest_scores(values, own.classes, self.n).reshape(len(values), -1)
+
+    def losses(
+        self, values: Float64, Y: Float64, *, clipped: bool = False
+    ) -> tuple[Float64, Float64]:
+        """As of `Aim`."""
+        compared = np.clip(values, -1.0, 1.0) if clipped else values
+        squared = ((compared - Y) ** 2).mean(axis=1)
+        if Y.shape[1] == 1:
+            wrong: Mask = (values[:, 0] > 0) != (Y[:, 0] > 0)
+        else:
+            wrong = values.argmax(axis=1) != Y.argmax(axis=1)
+        return squared, wrong.astype(np.float64)
+
+
+class NumberAim(Aim):
+    """Numbers around their center, in units of their scale."""
+
+    # Some functions without noise are learned to a thousandth of their deviation. Squared errors
+    # that have long tails prove little by their standard errors.
+    negligible, least_z = 1e-8, 1.0
+
+    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
+        """As of `Aim`: the mean answers where nothing is solved."""
+        Y = cast(Float64, targets)
+        is_constant = bool((Y[0] == Y).all())
+        mean = Y[0] if is_constant else np.average(Y, axis=0, weights=weights)
+        return CellAim(None if is_constant else Y, mean, np.empty(0, np.int32))
+
+    def columns(self, targets: Targets) -> Float64:
+        """As of `Aim`."""
+        return cast(Float64, targets)
+
+    def left_out(
+        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+    ) -> Float64:
+        """As of `Aim`: copies stay."""
+        everything = np.arange(len(merged.A))
+        return without_one_copy(merged, found, ridges, Y, weights, everything)[1]
+
+    def spread(self, values: Float64, own: CellAim) -> Float64:
+        """As of `Aim`."""
+        return values
+
+    def losses(
+        self, values: Float64, Y: Float64, *, clipped: bool = False
+    ) -> tuple[Float64, Float64]:
+        """As of `Aim`; nothing is clipped."""
+        squared: Float64 = ((values - Y) ** 2).mean(axis=1)
+        return squared, squared
+
+
+def aim_of(target: Target) -> Aim:
+    """Return the aim of a target.
+
+    >>> aim_of(Target("classes", np.arange(3)))
+    ClassAim(n=3)
+    """
+    kind = ClassAim if target.kind == "classes" else NumberAim
+    return kind(target.n_functions)
