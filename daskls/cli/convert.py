@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -39,6 +39,10 @@ def convert(
     chunk_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows of a chunk; else about 4 MiB of them.")
     ] = None,
+    task: Annotated[
+        Literal["classification", "regression"],
+        typer.Option(help="What the labels are: classes, or numbers, kept as they are."),
+    ] = "classification",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a data set.")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
@@ -58,6 +62,7 @@ def convert(
             chunk_rows=chunk_rows,
             overwrite=overwrite,
             progress=progress,
+            task=task,
         )
     classes = f", {len(dataset.classes)} classes" if dataset.classes is not None else ""
     typer.echo(f"{dataset.n_rows:,} rows x {dataset.n_features} features{classes} in {target}")

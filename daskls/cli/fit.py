@@ -8,9 +8,11 @@ import typer
 from daskls.cli import cluster
 from daskls.cli.inputs import (
     LabelColumn,
+    Task,
     Unseen,
     check_store,
     expand,
+    find_kind,
     find_label,
     leads_to_table,
     open_data,
@@ -63,6 +65,12 @@ def fit(
             help="Columns of a table to leave out, joined by commas; repeatable.",
         ),
     ] = None,
+    task: Annotated[
+        Task,
+        typer.Option(
+            help="What is learned: classes or numbers. auto: by the label's values, which is said.",
+        ),
+    ] = "auto",
     method: Annotated[Fitted, typer.Option(help="The method.")] = "voronoi",
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
@@ -77,17 +85,20 @@ def fit(
     trained.
     """
     is_table = leads_to_table(data, "data set or table")
-    classes = None if is_table else open_data(data).classes
+    dataset = None if is_table else open_data(data)
+    classes = None if dataset is None else dataset.classes
     of_table = {"missing": missing, "unknown": unknown, "drop": drop or []}
     for_tables = (*of_table, "label", "weight")
     if not is_table and any(is_given(ctx, name) for name in for_tables):
         names = ", ".join(f"--{name}" for name in for_tables)
         raise typer.BadParameter(f"{names} are for tables; {data!r} is a data set")
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    estimator = build_estimator(ctx, method, classes)
-    estimator.set_params(store=model, verbose=0 if quiet else 1)
     # Before a cluster is started for nothing.
+    build_estimator(ctx, method, classes)
     label = find_label(data, label, weight) if is_table else None
+    kind = find_kind(data, label, task, dataset, can=len(FitCommand.estimators[method]) > 1)
+    estimator = build_estimator(ctx, method, classes, kind)
+    estimator.set_params(store=model, verbose=0 if quiet else 1)
     estimator._validate_params()
     check_store(model)
     started = time.perf_counter()
@@ -120,17 +131,27 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
         ("model", format_nbytes(count_nbytes(path))),
         ("seconds", f"{seconds:.1f}"),
     ]
+    is_numbers = estimator._kind == "numbers"
     if len(report):
+        told = ("held-out R2", format_r2(report)) if is_numbers else None
         pairs[1:1] = [
             ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
-            ("mean validation error", format_error(report)),
+            told or ("mean validation error", format_error(report)),
         ]
         # What trains on samples has no grid: `daskls info` shows the models that it tried.
         if not hasattr(estimator, "path_"):
             on_edge = format_share((report.edge != "").mean())
             pairs.insert(4, ("choice on a grid edge", f"{on_edge} of the cells"))
     print_pairs(f"{type(estimator).__name__}: {path}", pairs)
+
+
+def format_r2(report: Any) -> str:
+    """Return R2 of the rows that cells have left out; one of equal numbers counts as 1."""
+    import numpy as np
+
+    errors = np.nan_to_num(report.validation_error)
+    return f"{1.0 - float(np.average(errors, weights=report.n_rows)):.4f}"
 
 
 def format_error(report: Any) -> str:

@@ -72,6 +72,14 @@ def _print_dataset(path: str) -> None:
     print_pairs(f"Data set {path}", pairs)
 
 
+def _answers(target: Any) -> tuple[str, str]:
+    """Return what a model answers: classes, or numbers around their mean."""
+    if target.kind == "classes":
+        return "classes", _shown(target.labels.tolist())
+    told = [f"{c:.6g} +- {s:.3g}" for c, s in zip(target.center, target.scale, strict=True)]
+    return "numbers", f"{_shown(told)} (mean and deviation)"
+
+
 def _shown(classes: list[Any]) -> str:
     """Return class labels as one line, the first ones only if they are many."""
     more = f" ... ({len(classes)})" if len(classes) > MAX_SHOWN_CLASSES else ""
@@ -94,7 +102,7 @@ def _print_unfinished(root: Any) -> None:
             ("seed", attributes["seed"]),
             ("rows", format_number(meta["n_rows"])),
             ("features", meta["n_features"]),
-            ("classes", _shown(meta["classes"]["values"])),
+            _answers(root.target),
             ("bytes", format_nbytes(count_nbytes(root.path))),
         ],
     )
@@ -124,16 +132,18 @@ def _print_model(path: str) -> None:
         ("parameters", _params(meta["params"])),
         ("rows", format_number(meta["n_rows"])),
         ("features", meta["n_features"]),
-        ("classes", _shown(meta["classes"]["values"])),
+        _answers(reader.target),
         ("bytes", format_nbytes(count_nbytes(path))),
     ]
     pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
     if not len(report):
         print_pairs(f"Model {path}", [*pairs, ("cells", "none: trained when it is asked")])
         return
+    is_numbers = reader.target.kind == "numbers"
+    alone = "number" if is_numbers else "class"
     pairs[5:5] = [
         ("cells", format_cells(report)),
-        ("cells of one class", format_number((report.n_trained == 0).sum())),
+        (f"cells of one {alone}", format_number((report.n_trained == 0).sum())),
         ("support rows", format_number(report.n_support.sum())),
     ]
     method = method_of(reader.method)
@@ -184,7 +194,10 @@ def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
         chosen = candidates[0]
         told.append(("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"))
         told.append(("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"))
-        told.append(("error of the choice", format_share(chosen["error"])))
+        if reader.target.kind == "numbers":
+            told.append(("R2 of the choice", f"{1 - chosen['squared_error']:.4f}"))
+        else:
+            told.append(("error of the choice", format_share(chosen["error"])))
     return told
 
 

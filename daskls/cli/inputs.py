@@ -5,18 +5,23 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+if TYPE_CHECKING:
+    from daskls.records import TargetKind
+
 __all__ = [
     "LabelColumn",
+    "Task",
     "Unseen",
     "UnseenOption",
     "check_exists",
     "check_store",
     "expand",
     "expand_folder",
+    "find_kind",
     "find_label",
     "leads_to_table",
     "let_unknown",
@@ -27,6 +32,8 @@ __all__ = [
 ]
 
 
+# What is learned.
+Task = Literal["auto", "classification", "regression"]
 # Of categories that no training row had.
 Unseen = Literal["error", "zero"]
 LabelColumn = Annotated[
@@ -126,6 +133,41 @@ def find_label(path: str, label: str | None, weight: str | None) -> str | None:
     source = open_table(path, label, temporary_path())
     found = pick_label_column(source, label, required=True)
     weight_column(source, weight, found)
+    return found
+
+
+def find_kind(path: str, label: str | None, task: str, dataset: Any, *, can: bool) -> "TargetKind":
+    """Return what a fit is to learn, by its task; where nobody says, by the values, and say so.
+
+    Parameters
+    ----------
+    path : str. Of a table, or of a data set.
+    label : str or None. The column of labels.
+    task : str. As of `Task`.
+    dataset : Dataset, or None of a table
+    can : bool. Whether the method answers numbers; else whole numbers are classes.
+    """
+    from daskls.tables.kinds import kind_of_arrays, kind_of_column, kind_of_data
+
+    if task != "auto":
+        return "classes" if task == "classification" else "numbers"
+    if dataset is not None:
+        found, why = kind_of_data(dataset)
+    elif not can:
+        return "classes"
+    else:
+        from daskls.store.temporary import temporary_path
+        from daskls.tables.paths import open_table, table_kind
+
+        if table_kind(path) == "arrays":
+            found, why = kind_of_arrays(path, label)
+        else:
+            assert label is not None
+            found, why = kind_of_column(open_table(path, label, temporary_path()), label)
+    other = "regression" if found == "classes" else "classification"
+    if found == "numbers" or "whole numbers" in why:
+        told = "classes" if found == "classes" else "numbers, a regression"
+        typer.echo(f"{label or 'y'}: {why}, so these are {told}; --task {other} says otherwise.")
     return found
 
 

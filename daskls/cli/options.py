@@ -7,13 +7,16 @@ from `_parameter_constraints`, its help from the docstring. Nothing here names o
 import inspect
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand
 
 from daskls.cli.parameters import METHOD_ESTIMATORS, Parameter
 from daskls.registry import FILTERS, load_object
+
+if TYPE_CHECKING:
+    from daskls.records import TargetKind
 
 __all__ = ["EstimatorCommand", "FilterCommand", "FitCommand", "build_estimator"]
 
@@ -22,7 +25,7 @@ OWN = ("store", "client", "verbose")
 # The groups of `--help` in their order; what no other one names is of the model.
 OPTION_GROUPS = {
     "arguments": ("data", "model", "out"),
-    "data": ("label", "weight", "missing", "unknown", "drop", "class_weight"),
+    "data": ("label", "task", "weight", "missing", "unknown", "drop", "class_weight"),
     "model": (),
     "search": ("cv", "search", "refit", "selection", "percentiles", "n_selected"),
     "running": (
@@ -54,10 +57,11 @@ class EstimatorCommand(TyperCommand):
 
     Attributes
     ----------
-    estimators : dict of str to str. Of each method's name, the estimator's module and class.
+    estimators : dict of str to tuple of str. Of each method's name, module and class of its
+        estimators.
     """
 
-    estimators: ClassVar[dict[str, str]]
+    estimators: ClassVar[dict[str, tuple[str, ...]]]
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{**settings, "epilog": EPILOG})
@@ -71,11 +75,12 @@ class EstimatorCommand(TyperCommand):
         if methods not in self._read:
             found: dict[str, Parameter] = {}
             for method in methods:
-                estimator = load_object(self.estimators[method])
-                for name in inspect.signature(estimator).parameters:
-                    if name not in OWN:
-                        own = found.setdefault(name, Parameter(name, methods))
-                        own.add(method, estimator)
+                for place in self.estimators[method]:
+                    estimator = load_object(place)
+                    for name in inspect.signature(estimator).parameters:
+                        if name not in OWN:
+                            own = found.setdefault(name, Parameter(name, methods))
+                            own.add(method, estimator)
             self._read[methods] = found
         return self._read[methods]
 
@@ -163,16 +168,23 @@ class EstimatorCommand(TyperCommand):
 class FitCommand(EstimatorCommand):
     """With the options of every method."""
 
-    estimators: ClassVar[dict[str, str]] = METHOD_ESTIMATORS
+    estimators: ClassVar[dict[str, tuple[str, ...]]] = METHOD_ESTIMATORS
 
 
 class FilterCommand(EstimatorCommand):
     """With the options of the noise filters."""
 
-    estimators: ClassVar[dict[str, str]] = FILTERS
+    estimators: ClassVar[dict[str, tuple[str, ...]]] = {
+        name: (place,) for name, place in FILTERS.items()
+    }
 
 
-def build_estimator(ctx: typer.Context, method: str, classes: Sequence[Any] | None = None) -> Any:
+def build_estimator(
+    ctx: typer.Context,
+    method: str,
+    classes: Sequence[Any] | None = None,
+    kind: "TargetKind" = "classes",
+) -> Any:
     """Return a command's estimator with the options that were given; others keep its defaults.
 
     Parameters
@@ -180,12 +192,28 @@ def build_estimator(ctx: typer.Context, method: str, classes: Sequence[Any] | No
     ctx : typer.Context. Of a command that is an `EstimatorCommand`.
     method : str. Its name on the command line.
     classes : sequence or None. The classes of a data set.
+    kind : "classes" or "numbers". What it is to answer.
 
     Raises
     ------
-    typer.BadParameter : words that are no value of an option
+    typer.BadParameter : words that are no value of an option, options that are for classes or for
+        numbers alone, or a method that answers no numbers
     """
     command: Any = ctx.command
     parameters = command.parameters((method,))
     given = {name: parameters[name].parse(word, classes) for name, word in ctx.obj.items()}
-    return load_object(command.estimators[method])(**given)
+    places = command.estimators[method]
+    if kind == "numbers" and len(places) < 2:
+        able = ", ".join(name for name, own in command.estimators.items() if len(own) > 1)
+        raise typer.BadParameter(
+            f"--method {method} answers classes alone, but the targets are numbers; take --method "
+            f"{able}, or pass --task classification where they are classes"
+        )
+    estimator = load_object(places[kind == "numbers"])
+    for name in given:
+        if name not in inspect.signature(estimator).parameters:
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(
+                f"{option} is not for {kind}: {estimator.__name__} has no such parameter"
+            )
+    return estimator(**given)

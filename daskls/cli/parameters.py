@@ -17,7 +17,8 @@ from daskls.registry import METHODS, load_object
 
 __all__ = ["METHOD_ESTIMATORS", "Parameter"]
 
-METHOD_ESTIMATORS = {entry.option: entry.estimator for entry in METHODS}
+# Of each method that of classes, and that of numbers where there is one.
+METHOD_ESTIMATORS = {entry.option: entry.estimators for entry in METHODS}
 NONE = "none"
 
 
@@ -36,9 +37,10 @@ class Parameter:
         self.estimators: dict[str, type[Any]] = {}
 
     def add(self, method: str, estimator: type[Any]) -> None:
-        """Add an estimator that takes it."""
-        self.defaults[method] = inspect.signature(estimator).parameters[self.name].default
-        self.estimators[method] = estimator
+        """Add an estimator that takes it; of a method the first is what help speaks of."""
+        if method not in self.estimators:
+            self.defaults[method] = inspect.signature(estimator).parameters[self.name].default
+            self.estimators[method] = estimator
 
     @property
     def option(self) -> str:
@@ -193,7 +195,7 @@ class Parameter:
         if own != _Entry() or method not in METHOD_ESTIMATORS:
             return own
         # Filters leave what they have in common with methods to these.
-        return _Entry.of(load_object(METHOD_ESTIMATORS[method]), self.name)
+        return _Entry.of(load_object(METHOD_ESTIMATORS[method][0]), self.name)
 
     def parse(self, word: Any, classes: Sequence[Any] | None) -> Any:
         """Return the value that an option's words stand for, spelled as in Python.

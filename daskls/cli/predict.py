@@ -1,4 +1,4 @@
-"""`daskls predict MODEL X OUT`: the label of every row, into a new table or Zarr array."""
+"""`daskls predict MODEL X OUT`: the answer to every row, into a new table or Zarr array."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def predict(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Write the label of every row, block by block; or its probabilities.
+    """Write the label or the number of every row, block by block; or its probabilities.
 
     A table's columns are found by name, in any order. Predictions are in the order of the rows.
     """
@@ -83,12 +83,14 @@ def predict(
                 ) as rows,
             ):
                 target = folder / "answers" if answer_format(out) else Path(out)
-                estimator.predict_to_zarr(rows, target, on_progress, proba=proba)
+                wanted = {"proba": True} if proba else {}
+                estimator.predict_to_zarr(rows, target, on_progress, **wanted)
                 n_rows = _n_rows(target)
                 if answer_format(out):
                     write_answers(target, Path(out), _answer_names(estimator, proba))
                 is_done = True
-            what = "rows of probabilities" if proba else "labels"
+            what = "numbers" if estimator._kind == "numbers" else "labels"
+            what = "rows of probabilities" if proba else what
             typer.echo(f"{n_rows:,} {what} in {out}")
     except KeyboardInterrupt as error:
         if not is_done:
@@ -114,14 +116,19 @@ def _answer_names(estimator: Any, proba: bool) -> list[str]:
     """Return the names of the columns of a table of answers."""
     if proba:
         return [str(label) for label in estimator.classes_]
-    table = getattr(estimator, "table_", None)
-    return [table.label if table is not None and table.label else "label"]
+    table, width = getattr(estimator, "table_", None), estimator._reader.target.width
+    name = table.label if table is not None and table.label else None
+    if estimator._kind == "classes":
+        return [name or "label"]
+    return [name or "y"] if width == 1 else [f"{name or 'y'} {i}" for i in range(width)]
 
 
 def _check_probabilities(estimator: Any, model: str) -> None:
     """Refuse a model without maps to probabilities."""
     from daskls.errors import StoreError
 
+    if estimator._kind == "numbers":
+        raise StoreError(f"The model at {model} answers numbers, which have no probabilities.")
     if not hasattr(estimator, "predict_proba"):
         raise StoreError(
             f"The model at {model} has no probabilities, as it was fitted without maps of its "

@@ -1,4 +1,4 @@
-"""`daskls score MODEL DATA`: accuracy, error, recalls, TPR x TNR and F."""
+"""`daskls score MODEL DATA`: accuracy, error, recalls, TPR x TNR and F; or R2, RMSE and MAE."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,14 +20,15 @@ from daskls.cli.tables import format_number, format_share, print_pairs, print_ta
 
 if TYPE_CHECKING:
     from daskls.run.confusion import Confusion
+    from daskls.run.misses import Misses
 
-__all__ = ["measure", "score"]
+__all__ = ["measure", "measure_misses", "score"]
 
 
 def score(
     model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
     data: Annotated[
-        str, typer.Argument(callback=expand, help="A table or a data set, with labels.")
+        str, typer.Argument(callback=expand, help="A table or a data set, with labels or numbers.")
     ],
     label: LabelColumn = None,
     unknown: UnseenOption = None,
@@ -39,7 +40,7 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Compare a model's labels with those of a table or a data set, block by block."""
+    """Compare a model's answers with those of a table or a data set, block by block."""
     check_exists(model, "model")
     if not leads_to_table(data, "data set or table"):
         open_data(data)
@@ -47,7 +48,6 @@ def score(
     where.check()
     import daskls
     from daskls.estimators.console import progress_bars
-    from daskls.run.confusion import count_confusion
     from daskls.store.dataset import open_dataset
     from daskls.store.temporary import temporary_path
 
@@ -60,10 +60,19 @@ def score(
             estimator, data, label, temporary_path(), with_y=True, on_progress=listen
         ) as rows,
     ):
-        confusion = count_confusion(estimator, open_dataset(rows), client, listen)
-    measures = measure(confusion)
+        dataset = open_dataset(rows)
+        if estimator._kind == "numbers":
+            from daskls.run.misses import count_misses
+
+            measures = measure_misses(count_misses(estimator, dataset, client, listen))
+        else:
+            from daskls.run.confusion import count_confusion
+
+            measures = measure(count_confusion(estimator, dataset, client, listen))
     if as_json:
         typer.echo(json.dumps(measures))
+    elif "columns" in measures:
+        _print_misses(measures, data)
     else:
         _print_measures(measures, data)
 
@@ -96,6 +105,41 @@ def measure(confusion: "Confusion") -> dict[str, Any]:
         measures["tpr_x_tnr"] = recall[labels[0]] * recall[labels[1]] if both else None
         measures["f"] = 2 * int(right[1]) / max(predicted + int(of_class[1]), 1)
     return measures
+
+
+def measure_misses(misses: "Misses") -> dict[str, Any]:
+    """Return the measures of a regressor, as JSON values: the mean of columns, and each.
+
+    R2 is absent, null, where y is one number that is missed.
+    """
+    names = ("r2", "rmse", "mae")
+    values = {name: getattr(misses, name).tolist() for name in names}
+    columns = [
+        {name: None if own[i] != own[i] else own[i] for name, own in values.items()}
+        for i in range(len(misses.r2))
+    ]
+    known = [column["r2"] for column in columns if column["r2"] is not None]
+    mean = {"r2": sum(known) / len(known) if known else None}
+    mean |= {name: sum(values[name]) / len(columns) for name in names[1:]}
+    return {"n_rows": misses.n_rows, **mean, "columns": columns}
+
+
+def _print_misses(measures: dict[str, Any], path: str) -> None:
+    """Print the measures of a regressor as tables."""
+    r2 = measures["r2"]
+    pairs = [
+        ("rows", format_number(measures["n_rows"])),
+        ("R2", "none: y is one number" if r2 is None else f"{r2:.4f}"),
+        ("RMSE", format_number(measures["rmse"])),
+        ("MAE", format_number(measures["mae"])),
+    ]
+    print_pairs(f"Score on {path}", pairs)
+    if len(measures["columns"]) > 1:
+        rows = [
+            (str(i), *("-" if own[n] is None else format_number(own[n]) for n in own))
+            for i, own in enumerate(measures["columns"])
+        ]
+        print_table("By column", ("column", "R2", "RMSE", "MAE"), rows)
 
 
 def _print_measures(measures: dict[str, Any], path: str) -> None:

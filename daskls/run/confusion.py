@@ -16,7 +16,16 @@ from daskls.records import Int64, Labels
 from daskls.run.compute import local_scheduler, stream
 from daskls.run.progress import Progress
 
-__all__ = ["Confusion", "count_block", "count_confusion", "tabulate"]
+__all__ = [
+    "Confusion",
+    "check_scored",
+    "count_block",
+    "count_confusion",
+    "run_blocks",
+    "tabulate",
+]
+
+COUNTED = "count_block"
 
 
 @dataclass(frozen=True)
@@ -63,9 +72,7 @@ def count_confusion(
     ------
     DataError : no labels, no rows, or no label that is a class of the model
     """
-    if dataset.y is None or not dataset.n_rows:
-        what = "rows" if dataset.y is not None else "labels"
-        raise DataError(f"The data set {dataset.path} has no {what}, so there is nothing to score.")
+    check_scored(dataset)
     known = estimator.classes_.tolist()
     _check_labels(dataset, known)
     # By its path, which leads to the names of the columns too.
@@ -73,11 +80,24 @@ def count_confusion(
     y = da.from_zarr(dataset.y, chunks=predicted.chunks)
     count = dask.delayed(count_block, pure=False)
     tasks = [
-        count(p, t, dataset.classes, dask_key_name=f"count_block-{dask.base.tokenize(p.key)}-{i}")
+        count(p, t, dataset.classes, dask_key_name=f"{COUNTED}-{dask.base.tokenize(p.key)}-{i}")
         for i, (p, t) in enumerate(zip(predicted.to_delayed(), y.to_delayed(), strict=True))
     ]
-    total = sum(_run(tasks, client, on_progress), Counter[tuple[Any, Any]]())
+    counts = run_blocks(tasks, COUNTED, client, on_progress)
+    total = sum(counts, Counter[tuple[Any, Any]]())
     return tabulate(total, known)
+
+
+def check_scored(dataset: Any) -> None:
+    """Refuse a data set on which nothing can be scored.
+
+    Raises
+    ------
+    DataError : no y, or no rows
+    """
+    if dataset.y is None or not dataset.n_rows:
+        what = "rows" if dataset.y is not None else "labels"
+        raise DataError(f"The data set {dataset.path} has no {what}, so there is nothing to score.")
 
 
 def _check_labels(dataset: Any, known: list[Any]) -> None:
@@ -90,10 +110,18 @@ def _check_labels(dataset: Any, known: list[Any]) -> None:
         )
 
 
-def _run(
-    tasks: list[Any], client: Any, on_progress: Callable[[Any], None] | None
-) -> list[Counter[tuple[Any, Any]]]:
-    """Compute the tasks and report each that is done."""
+def run_blocks(
+    tasks: list[Any], name: str, client: Any, on_progress: Callable[[Any], None] | None
+) -> list[Any]:
+    """Return the results of tasks, one a block, in their order; report each that is done.
+
+    Parameters
+    ----------
+    tasks : list of Dask delayed, whose keys begin with ``name``
+    name : str
+    client : distributed Client, or None for this process's threads
+    on_progress : called with a `Progress`, or None
+    """
     n_done = 0
 
     def advance(step: int = 1) -> None:
@@ -103,17 +131,18 @@ def _run(
             on_progress(Progress("scoring blocks", n_done, len(tasks)))
 
     def count_key(key: Any, *_: Any) -> None:
-        advance(int(str(key).startswith("count_block-")))
+        advance(int(str(key).startswith(f"{name}-")))
 
     advance(0)
     if client is None:
         with Callback(posttask=count_key):
             return list(dask.compute(*tasks, scheduler=local_scheduler()))
-    counts: list[Counter[tuple[Any, Any]]] = []
-    for _, count in stream(tasks, client):
-        counts.append(count)
+    found = {}
+    for i, result in stream(tasks, client):
+        found[i] = result
         advance()
-    return counts
+    # In the order of blocks: a sum's bits depend on it.
+    return [found[i] for i in range(len(tasks))]
 
 
 def tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
