@@ -115,6 +115,8 @@ class SolverSpec:
     duality gap ``tol`` is for: that of decision values clipped to [-1, 1], or the plain one.
     ``loss`` and ``target`` name the entry in `daskls.solvers.registry`. ``width``, in units of a
     cell's median distance, gives each cell a gamma of its own where it was chosen for all.
+    ``epsilon``, of support vector regression, and its C are in units of y; ``unit`` is the
+    deviation of y in such.
     """
 
     kernel: str = "rbf"
@@ -131,6 +133,8 @@ class SolverSpec:
     loss: str = "hinge"
     target: TargetKind = "classes"
     width: float | None = None
+    epsilon: float | None = None
+    unit: float = 1.0
 
     @property
     def n_costs(self) -> int:

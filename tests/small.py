@@ -38,8 +38,8 @@ SMALL = {
 # Of one class: what differs from the above.
 OWN = {
     "VoronoiSVC": {"C": [1.0, 10.0], "gamma": [5.0, 20.0]},
-    "VoronoiSVR": {"loss": "squared_error", "C": [1.0, 10.0], "gamma": [5.0, 20.0]},
-    "RandomChunkSVR": {"loss": "squared_error"},
+    "VoronoiSVR": {"loss": "squared_error", "cv": 5, "C": [1.0, 10.0], "gamma": [5.0, 20.0]},
+    "RandomChunkSVR": {"loss": "squared_error", "cv": 5},
     "LandmarkSVC": {"C": [0.01, 0.1], "gamma": None, "tol": 0.1},
     "NeighborSamplingSVC": {"sample_fraction": 0.1, "n_neighbors": 3},
 }
@@ -62,6 +62,7 @@ WAYS = {
     "VoronoiSVR": [
         {"C": None, "gamma": None, "kernel": "auto", "feature_scale": "learned"},
         {"n_partitions": 2, "fit_intercept": False},
+        {"loss": "epsilon_insensitive", "cv": 2, "gamma": 5.0},
     ],
     "RandomChunkSVR": [{"C": None, "gamma": None, "kernel": "auto"}],
     "RandomChunkSVC": [

@@ -1,10 +1,10 @@
-"""Classifiers with their defaults: how each is made, and what a fit in its own process costs."""
+"""Estimators with their defaults: how each is made, and what a fit in its own process costs."""
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -16,9 +16,9 @@ from benchmarks.suite.apart import begin_limit, run_forked
 from benchmarks.suite.contenders import boosting, cells
 from benchmarks.suite.journal import Record
 from benchmarks.suite.measure import cpu_of
-from daskls import VoronoiSVC
+from daskls import VoronoiSVC, VoronoiSVR
 
-__all__ = ["CONTENDERS", "DEFAULT", "LIMIT_S", "OTHERS", "OURS", "cost_of"]
+__all__ = ["CONTENDERS", "DEFAULT", "LIMIT_S", "OTHERS", "OURS", "Task", "choice", "cost_of"]
 
 LIMIT_S = 900
 KIB = 1024
@@ -52,24 +52,50 @@ CONTENDERS = {**OURS, **OTHERS}
 PACKAGES = {"LightGBM": "lightgbm", "LightGBM 1000 x 255": "lightgbm", "XGBoost": "xgboost"}
 
 
-def cost_of(data: Data, contender: str, seed: int) -> Record:
+class Task(NamedTuple):
+    """What contenders are to do.
+
+    Attributes
+    ----------
+    contenders : dict of functions of a seed that return an estimator
+    error : function of (predicted, data)
+    targets : function of y of some rows, which may lack classes
+    """
+
+    contenders: Mapping[str, Callable[[int], Any]]
+    error: Callable[[np.ndarray, Data], float]
+    targets: Callable[[np.ndarray], np.ndarray]
+
+
+def share_wrong(predicted: np.ndarray, data: Data) -> float:
+    return 100 * float(np.mean(predicted != data.y_test))
+
+
+def as_codes(y: np.ndarray) -> np.ndarray:
+    return np.asarray(LabelEncoder().fit_transform(y))
+
+
+CLASSES = Task(CONTENDERS, share_wrong, as_codes)
+
+
+def cost_of(data: Data, contender: str, seed: int, task: Task = CLASSES) -> Record:
     """Return error and cost of one fit of its own process, which is ended at LIMIT_S CPU s."""
-    return run_forked(fitted, data, contender, seed, limit_s=LIMIT_S)
+    return run_forked(fitted, data, contender, seed, task, limit_s=LIMIT_S)
 
 
-def fitted(data: Data, contender: str, seed: int) -> Record:
+def fitted(data: Data, contender: str, seed: int, task: Task) -> Record:
     """Fit and predict in this process; what first ones load and compile comes before."""
     few = np.random.default_rng(0).permutation(len(data.X))[:400]
-    first = CONTENDERS[contender](seed)
-    first.fit(data.X[few], LabelEncoder().fit_transform(data.y[few])).predict(data.X[few])
-    model = CONTENDERS[contender](seed)
+    first = task.contenders[contender](seed)
+    first.fit(data.X[few], task.targets(data.y[few])).predict(data.X[few])
+    model = task.contenders[contender](seed)
     before = peak_mib()
     begin_limit(LIMIT_S)
     _, fit_s = cpu_of(lambda: model.fit(data.X, data.y))
     predicted, predict_s = cpu_of(lambda: np.asarray(model.predict(data.X_test)))
     package = PACKAGES.get(contender)
     return {
-        "error": 100 * float(np.mean(predicted != data.y_test)),
+        "error": task.error(predicted, data),
         "fit_cpu_s": fit_s,
         "predict_cpu_s": predict_s,
         "more_mib": peak_mib() - before,
@@ -80,7 +106,7 @@ def fitted(data: Data, contender: str, seed: int) -> Record:
 
 def choice(model: Any) -> Record:
     """Return what a model of cells decided before it trained them, all that its store tells."""
-    if not isinstance(model, VoronoiSVC):
+    if not isinstance(model, VoronoiSVC | VoronoiSVR):
         return {}
     resolved = model._reader.resolved
     told = {"spec": asdict(resolved.spec), "summary": dict(resolved.summary)}

@@ -150,6 +150,8 @@ def format_r2(report: Any) -> str:
     """Return R2 of the rows that cells have left out; one of equal numbers counts as 1."""
     import numpy as np
 
+    if not np.isfinite(report.validation_error).any():
+        return "not measured: one candidate"
     errors = np.nan_to_num(report.validation_error)
     return f"{1.0 - float(np.average(errors, weights=report.n_rows)):.4f}"
 

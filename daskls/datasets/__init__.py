@@ -2,6 +2,7 @@
 
 from daskls.datasets.clusters import make_ndcc, make_noisy28, ndcc_posterior
 from daskls.datasets.convert import convert
+from daskls.datasets.friedman import make_friedman1, make_friedman2, make_friedman3
 from daskls.datasets.gaussians import make_two_gaussians, two_gaussians_bayes_risk
 from daskls.datasets.planar import (
     make_checkerboard,
@@ -10,17 +11,21 @@ from daskls.datasets.planar import (
     make_xor,
 )
 from daskls.datasets.real import RealData, covtype_split, load_real
-from daskls.datasets.registry import GENERATORS, Generator, bayes_accuracy, write
+from daskls.datasets.registry import GENERATORS, Generator, bayes_accuracy, best_r2, write
 
 __all__ = [
     "GENERATORS",
     "Generator",
     "RealData",
     "bayes_accuracy",
+    "best_r2",
     "convert",
     "covtype_split",
     "load_real",
     "make_checkerboard",
+    "make_friedman1",
+    "make_friedman2",
+    "make_friedman3",
     "make_ndcc",
     "make_noisy28",
     "make_swiss_roll",

@@ -10,16 +10,18 @@ from typing import TypeAlias
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.records import Codes, Float32, Floats, Mask
+from daskls.records import AnyArray, Codes, Float32, Float64, Floats, Mask
 from daskls.seeds import SET_ROWS, SET_STRUCTURE
 
 __all__ = [
     "CLASSES",
     "GROUP_ROWS",
+    "NumberRows",
     "Rows",
     "check_at_least",
     "check_probability",
     "flip_labels",
+    "generate_numbers",
     "generate_rows",
     "structure_rng",
 ]
@@ -30,6 +32,9 @@ CLASSES = (-1, 1)
 Rows: TypeAlias = tuple[Float32, Codes]
 # Draws m rows: X (m, d), and a boolean (m,) that is true where the label is +1.
 DrawGroup: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Mask]]
+NumberRows: TypeAlias = tuple[Float32, Float64]
+# Draws m rows: X (m, d), and numbers (m,).
+DrawNumbers: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Float64]]
 
 
 def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: int) -> Rows:
@@ -47,6 +52,25 @@ def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, see
     X : float32 array, shape (n_rows, d), C-contiguous
     y : int32 array, shape (n_rows,), of -1 and +1
     """
+    X, positive = _drawn(draw, set_id, first_row, n_rows, seed)
+    return X, np.where(positive, 1, -1).astype(np.int32)
+
+
+def generate_numbers(
+    draw: DrawNumbers, set_id: int, first_row: int, n_rows: int, seed: int
+) -> NumberRows:
+    """As `generate_rows`, of a set whose targets are numbers, float64 (n_rows,)."""
+    return _drawn(draw, set_id, first_row, n_rows, seed)
+
+
+def _drawn(
+    draw: Callable[[np.random.Generator, int], tuple[Floats, AnyArray]],
+    set_id: int,
+    first_row: int,
+    n_rows: int,
+    seed: int,
+) -> tuple[Float32, AnyArray]:
+    """Return features and targets of a range of rows."""
     check_at_least("first_row", first_row, 0)
     check_at_least("n_rows", n_rows, 0)
     check_seed(seed)
@@ -58,8 +82,8 @@ def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, see
     ]
     inside = slice(first_row - first_group * GROUP_ROWS, None)
     X = np.concatenate([X.astype(np.float32, copy=False) for X, _ in groups])[inside][:n_rows]
-    positive = np.concatenate([positive for _, positive in groups])[inside][:n_rows]
-    return np.ascontiguousarray(X), np.where(positive, 1, -1).astype(np.int32)
+    targets = np.concatenate([own for _, own in groups])[inside][:n_rows]
+    return np.ascontiguousarray(X), targets
 
 
 def structure_rng(seed: int, set_id: int) -> np.random.Generator:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from daskls.datasets import clusters, gaussians, planar
-from daskls.datasets._base import CLASSES, Rows
+from daskls.datasets import clusters, friedman, gaussians, planar
+from daskls.datasets._base import CLASSES, NumberRows, Rows
 from daskls.errors import ParameterError
 from daskls.store.dataset import Dataset, DatasetWriter, default_chunk_rows
 
-__all__ = ["GENERATORS", "Generator", "Progress", "bayes_accuracy", "write"]
+__all__ = ["GENERATORS", "Generator", "Progress", "bayes_accuracy", "best_r2", "write"]
 
 # Called with the rows done, and all rows where their number is known.
 Progress = Callable[[int, int | None], None]
@@ -23,10 +23,12 @@ class Generator:
 
     Attributes
     ----------
-    rows : function of (first_row, n_rows, seed, **params); gives X float32 and y of -1 and +1
+    rows : function of (first_row, n_rows, seed, **params); gives X float32, and y of -1 and +1 or
+        of numbers
     n_features : int. Features with the default parameters.
     doc : str. A one-line description.
     bayes_accuracy : function of (**params), or None where it is not known
+    best_r2 : function of (**params), of sets whose y are numbers; else None
 
     Examples
     --------
@@ -35,10 +37,11 @@ class Generator:
     (True, 2, {'flip': 0.0})
     """
 
-    rows: Callable[..., Rows]
+    rows: Callable[..., Rows | NumberRows]
     n_features: int
     doc: str
     bayes_accuracy: Callable[..., float] | None
+    best_r2: Callable[..., float] | None = None
 
     @property
     def params(self) -> dict[str, Any]:
@@ -57,6 +60,27 @@ GENERATORS: dict[str, Generator] = {
         2,
         "4 x 4 squares on [0, 1]^2, labels swapped at random (FaLK-SVM's checker-b)",
         planar.checkerboard_bayes_accuracy,
+    ),
+    "friedman1": Generator(
+        friedman.friedman1_rows,
+        10,
+        "Friedman's first function with noise, numbers: five of ten features decide",
+        None,
+        friedman.friedman1_best_r2,
+    ),
+    "friedman2": Generator(
+        friedman.friedman2_rows,
+        4,
+        "Friedman's second function with noise, numbers: the impedance of a circuit",
+        None,
+        friedman.friedman2_best_r2,
+    ),
+    "friedman3": Generator(
+        friedman.friedman3_rows,
+        4,
+        "Friedman's third function with noise, numbers: the phase angle of a circuit",
+        None,
+        friedman.friedman3_best_r2,
     ),
     "ndcc": Generator(
         clusters.ndcc_rows,
@@ -122,6 +146,31 @@ def bayes_accuracy(name: str, **params: Any) -> float | None:
     return None if best is None else best(**params)
 
 
+def best_r2(name: str, **params: Any) -> float | None:
+    """R2 of the best possible regressor on a synthetic set of numbers.
+
+    Parameters
+    ----------
+    name : str. A key of `GENERATORS`.
+    **params : the set's own parameters, as for its `make_` function
+
+    Returns
+    -------
+    r2 : float in [0, 1], or None of a set of classes
+
+    Raises
+    ------
+    ParameterError : when the name or a parameter is unknown or out of its range.
+
+    Examples
+    --------
+    >>> best_r2("friedman1", noise=0.0)
+    1.0
+    """
+    best = _find(name, params).best_r2
+    return None if best is None else best(**params)
+
+
 def write(
     name: str,
     path: str | os.PathLike[str],
@@ -167,12 +216,14 @@ def write(
     if n_rows < 0:
         raise ParameterError(f"n_rows must be at least 0, got {n_rows}.")
     n_features = generator.rows(0, 0, random_state, **params)[0].shape[1]
+    is_numbers = generator.best_r2 is not None
     block_rows = chunk_rows or default_chunk_rows(n_features, "float32")
     writer = DatasetWriter(
         path,
         n_features,
         "float32",
-        classes=CLASSES,
+        classes=None if is_numbers else CLASSES,
+        y_dtype="float64" if is_numbers else "int32",
         source=f"daskls.datasets {name}, random_state={random_state}, {params}",
         chunk_rows=chunk_rows,
         overwrite=overwrite,
@@ -181,7 +232,7 @@ def write(
         for first in range(0, n_rows, block_rows):
             m = min(block_rows, n_rows - first)
             X, y = generator.rows(first, m, random_state, **params)
-            writer.append(X, (y + 1) // 2)
+            writer.append(X, y if is_numbers else (y + 1) // 2)
             if progress is not None:
                 progress(first + m, n_rows)
     return writer.close()

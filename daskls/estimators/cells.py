@@ -75,7 +75,7 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         check_unused(self, unused, f"loss={params['loss']!r}")
         if not is_global:
             return asked
-        given = (spec.C, spec.gamma)
+        given = (spec.gamma,) if loss.costs_by_cell else (spec.C, spec.gamma)
         if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
             return asked
         kernels = kernels_with("is_raced") if kernel == "auto" else (kernel,)
@@ -95,9 +95,11 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         ParameterError
         """
         spec = self._solver()
-        is_open = spec.C is None or len(spec.C) > 1 or len(spec.gamma or (1,)) > 1
+        loss = find_loss(spec)
+        is_open = len(spec.gamma or (1,)) > 1
+        is_open |= not loss.costs_by_cell and (spec.C is None or len(spec.C) > 1)
         wrong, remedies = [], []
-        if find_loss(spec).is_global and is_open:
+        if loss.is_global and is_open:
             wrong.append(f"the choice of C and gamma by loss={spec.loss!r}")
             names = losses_of(spec.target)
             by_cell = [f'loss="{n}", or ' for n in names if not LOSSES[spec.target, n].is_global]
@@ -120,7 +122,8 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
 
     def _sizes(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
-        is_global, size = self._loss().is_global, params[self._size_param]
+        loss, size = self._loss(), params[self._size_param]
+        is_global = loss.is_global and not loss.costs_by_cell
         found: dict[str, Any] = {"n_folds": None if is_global else self._solver().cv}
         if size is None and is_global:
             return {**found, "cell_size": USUAL_SIZE, "count_cells": usual_cells}
@@ -219,4 +222,18 @@ class CellRegressor(CellEstimator, LocalRegressor):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellEstimator._parameter_constraints,
         "loss": [StrOptions(set(losses_of("numbers")))],
+        "epsilon": [Interval(Real, 0, None, closed="left"), None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
     }
+
+    def _solver(self) -> SolverSpec:
+        """As of `CellEstimator`, with what support vector regression is asked for."""
+        params = self.get_params(deep=False)
+        epsilon = params["epsilon"]
+        return replace(
+            super()._solver(),
+            epsilon=None if epsilon is None else float(epsilon),
+            cv=int(params["cv"]),
+            tol=float(params["tol"]),
+        )

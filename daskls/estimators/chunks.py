@@ -133,7 +133,8 @@ class RandomChunkSVR(CellRegressor):
     chunk_size : int, >= 2, or None
         Maximum number of rows of a chunk; sizes differ by one row at most. None: as the
         ``cell_size`` of `VoronoiSVR`.
-    {number_loss, cell_kernel, number_C, cell_gamma, degree, coef0, fit_intercept}
+    {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
+    {number_intercept, tube_tol}
     {feature_coding, feature_scale, store, client, random_state, verbose}
 
     Attributes
@@ -177,9 +178,12 @@ class RandomChunkSVR(CellRegressor):
         kernel: str = "auto",
         C: Candidates = None,
         gamma: Candidates = None,
+        epsilon: float | None = None,
         degree: int = 3,
         coef0: float = 0.0,
+        cv: int = 5,
         fit_intercept: bool = True,
+        tol: float = 1e-3,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
         store: str | os.PathLike[str] | None = None,
@@ -192,9 +196,12 @@ class RandomChunkSVR(CellRegressor):
         self.kernel = kernel
         self.C = C
         self.gamma = gamma
+        self.epsilon = epsilon
         self.degree = degree
         self.coef0 = coef0
+        self.cv = cv
         self.fit_intercept = fit_intercept
+        self.tol = tol
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale
         self.store = store

@@ -60,11 +60,29 @@ tol : float, > 0, default 1e-3
     cannot reach is counted in ``fit_report_.n_at_limit``, with a `NonConvergenceWarning`.""",
     "number_loss": """
 loss : <number losses>, default <default>
-    "squared_error": least squares of y around its center (kernel ridge).""",
+    "squared_error": least squares of y around its center (kernel ridge). Kernel, width and C are
+    chosen once for all, by squared errors of rows that models did not see; epsilon, cv and tol have
+    no effect and are refused. "epsilon_insensitive": support vector regression, which outliers
+    move little; kernel and width are chosen as for squared errors, C by folds in each <cell>.""",
     "number_C": """
 C : float, sequence of float, or None
-    1 / (2 ridge), for rows of weight 1. Of several values the one of the least held-out error is
-    taken, for all <cell>s. None: of a grid of ridges.""",
+    Of squared errors 1 / (2 ridge), for rows of weight 1; else scikit-learn's C, in the units of y.
+    Of several values the one of the least held-out error is taken, for all <cell>s or by each.
+    None: of a grid.""",
+    "epsilon": """
+epsilon : float, >= 0, or None
+    Of loss="epsilon_insensitive": what an answer may be off at no cost, in the units of y. None: a
+    tenth of y's deviation.""",
+    "number_cv": """
+cv : int, >= 2, default 5
+    Folds in each <cell> of loss="epsilon_insensitive", where C is to be chosen.""",
+    "number_intercept": """
+fit_intercept : bool, default True
+    Give every local model an offset, as scikit-learn's SVR has; KernelRidge has none.""",
+    "tube_tol": """
+tol : float, > 0, default 1e-3
+    Of loss="epsilon_insensitive", scikit-learn's: the violation of the optimality conditions, in
+    units of y's deviation.""",
     "search": """
 search : "refine" or "full", default "refine"
     How combinations are tried. "refine": every other value of C and of gamma is trained, at 10 x

@@ -150,15 +150,17 @@ class VoronoiSVR(CellRegressor):
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
     is learned first. Each cell has a least-squares regression of its own (kernel ridge), with a
-    kernel, a width and C that are chosen once for all. A row is predicted by the cell it lies in.
-    Time grows linearly with the number of rows, memory does not grow.
+    kernel, a width and C that are chosen once for all; or a support vector regression. A row is
+    predicted by the cell it lies in. Time grows linearly with the number of rows, memory does not
+    grow.
 
     Parameters
     ----------
     cell_size : int, >= 2, or None
         Maximum number of rows of a cell. Training costs about rows x cell_size^2. None: 4000 up to
         60,000 rows of data, 2000 of more.
-    {number_loss, cell_kernel, number_C, cell_gamma, degree, coef0, fit_intercept}
+    {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
+    {number_intercept, tube_tol}
     n_partitions : int, >= 1, default 1
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; disk space of the
@@ -219,9 +221,12 @@ class VoronoiSVR(CellRegressor):
         kernel: str = "auto",
         C: Candidates = None,
         gamma: Candidates = None,
+        epsilon: float | None = None,
         degree: int = 3,
         coef0: float = 0.0,
+        cv: int = 5,
         fit_intercept: bool = True,
+        tol: float = 1e-3,
         n_partitions: int = 1,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
@@ -235,9 +240,12 @@ class VoronoiSVR(CellRegressor):
         self.kernel = kernel
         self.C = C
         self.gamma = gamma
+        self.epsilon = epsilon
         self.degree = degree
         self.coef0 = coef0
+        self.cv = cv
         self.fit_intercept = fit_intercept
+        self.tol = tol
         self.n_partitions = n_partitions
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale

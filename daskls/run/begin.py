@@ -26,6 +26,7 @@ from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.rows import BlockRows
 from daskls.run.sample import sample_rows
 from daskls.run.scan import TargetScan, name_classes, scan_targets
+from daskls.solvers.registry import find_loss
 from daskls.store.exchange import Exchange
 
 __all__ = [
@@ -92,6 +93,10 @@ def begin_fit(
     # After the sample: the checksum of all rows, which that pass takes, is part of the identity.
     root = open_root(request, rows, scan, seed, sample.checksum, store)
     repair(root, request.method.check_complete, client)
+    if find_loss(request.spec).costs_by_cell:
+        # Only now: the identity of the fit is of what was given.
+        spec = replace(request.spec, unit=float(target.scale[0]))
+        request, sizes = replace(request, spec=spec), replace(sizes, spec=spec)
     return Beginning(
         request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
     )

@@ -35,6 +35,7 @@ from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
 from daskls.scaling.spread import widest_and_narrowest
 from daskls.scaling.steps import STEPS, Steps
 from daskls.scaling.thin import Drawn, ThinJob, draw_cells_of, draw_thin, write_thin
+from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import aim_of
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
@@ -81,13 +82,19 @@ def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: A
     if len(candidates) > 1 or scaling.kernels or search.learns:
         decision = search.decide(candidates, clock, client)
         taken, summary = decision.taken, decision.to_json()
-        spec = taken.trial.resolve(spec) if scaling.kernels else spec
+        spec = _resolved(spec, taken) if scaling.kernels else spec
     else:
         (taken,) = candidates
         summary = {"decision": taken.name, "coding": taken.coding}
     base = search.bases[taken.base]
     summary["spread"] = base.spread.tolist()
     return Resolved(search.scale_of(taken), spec, summary)
+
+
+def _resolved(spec: SolverSpec, taken: Candidate) -> SolverSpec:
+    """Return a spec with what was chosen; C stays open where cells choose it."""
+    found = taken.trial.resolve(spec)
+    return replace(found, C=spec.C) if find_loss(spec).costs_by_cell else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +126,8 @@ class _Search:
     def _grid(self) -> TrialGrid:
         # Cells that choose for themselves: a scale is learned by least squares all the same.
         spec = self.begun.request.spec if self.scaling.kernels else SolverSpec()
+        if find_loss(spec).costs_by_cell:
+            spec = replace(spec, C=None)
         return TrialGrid.of(spec, self._unit)
 
     @property

@@ -26,6 +26,7 @@ class Loss:
         counted as votes, of one class against all others, or numbers.
     is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
         values, and not by each cell from a grid of its own.
+    costs_by_cell : bool. Whether each cell chooses its own C all the same.
     knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
         of one class against all others: maps to probabilities need no fit of their own.
     unused : tuple of str. Parameters of estimators that it has no use for.
@@ -34,6 +35,7 @@ class Loss:
     solver: str
     decision: Decision = "ovo"
     is_global: bool = False
+    costs_by_cell: bool = False
     knows_held_out: bool = False
     unused: tuple[str, ...] = ()
 
@@ -51,7 +53,10 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         "solvers.squares.solver:NumbersSolver",
         decision="values",
         is_global=True,
-        unused=("cv", "search", "refit", "tol"),
+        unused=("epsilon", "cv", "tol"),
+    ),
+    ("numbers", "epsilon_insensitive"): Loss(
+        "solvers.tube:TubeSolver", decision="values", is_global=True, costs_by_cell=True
     ),
 }
 

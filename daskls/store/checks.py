@@ -27,7 +27,13 @@ __all__ = [
 ]
 
 # Fields of a spec that are younger than stores without them, and what those stores meant.
-UNSAID = (("loss", "hinge"), ("target", "classes"), ("width", None))
+UNSAID = (
+    ("loss", "hinge"),
+    ("target", "classes"),
+    ("width", None),
+    ("epsilon", None),
+    ("unit", 1.0),
+)
 # Labels are held by every process that answers; a dtype may claim far more than they have text.
 MAX_LABELS_NBYTES = 64 << 20
 
@@ -85,6 +91,10 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
     _expect(type(spec.loss) is str, "loss")
     _expect(spec.target in TARGET_DTYPES, "target")
     _expect(spec.width is None or (type(spec.width) is float and spec.width > 0), "width")
+    for name in ("epsilon", "unit"):
+        given = getattr(spec, name)
+        _expect(given is None or (type(given) is float and 0 <= given < np.inf), name)
+    _expect(spec.unit > 0, "unit")
     _expect(type(spec.degree) is int and spec.degree >= 0, "degree")
     for name in ("C", "gamma"):
         given = getattr(spec, name)

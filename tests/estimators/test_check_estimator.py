@@ -13,12 +13,15 @@ from daskls import (
     LocalSamplingSVC,
     NeighborSamplingSVC,
     RandomChunkSVC,
+    RandomChunkSVR,
     VoronoiSVC,
+    VoronoiSVR,
 )
 
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
-        "of VoronoiSVC and RandomChunkSVC: sets `cv` to a list of splits; ours is a number of "
+        "of regressors: of more rows others are drawn to be held out, and a float sum is another. "
+        "Of VoronoiSVC and RandomChunkSVC: sets `cv` to a list of splits; ours is a number of "
         "folds inside each cell. "
         "Of the methods on neighborhoods: a row that is repeated fills two places of a neighborhood"
         ". Of those on samples: a row that is repeated is drawn as two"
@@ -29,7 +32,9 @@ EXPECTED = {
 # Sizes of which the checks' few rows make several cells.
 CHOSEN = [
     VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0, **PAPERS),
+    VoronoiSVR(cell_size=50, C=1.0, gamma=[1e-3, 1.0], random_state=0),
     RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
+    RandomChunkSVR(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], random_state=0),
     FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
     LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
     KNNSVC(15, random_state=0),
@@ -43,6 +48,8 @@ ALL = {name: BY_NAME.get(name) or small(name) for name in ENTRIES}
 QUICK = ("VoronoiSVC", "FalkSVC")
 # With what only others choose.
 DEFAULTS = [
+    VoronoiSVR(cell_size=50, random_state=0),
+    VoronoiSVR(cell_size=50, loss="epsilon_insensitive", C=1.0, gamma=0.1, random_state=0),
     VoronoiSVC(cell_size=50, random_state=0),
     VoronoiSVC(cell_size=50, n_partitions=2, C=1.0, gamma=0.1, probability=True, random_state=0),
 ]

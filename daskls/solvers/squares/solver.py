@@ -35,7 +35,7 @@ from daskls.solvers.squares.cell import (
 )
 from daskls.solvers.squares.system import Solution, System
 
-__all__ = ["NumbersSolver", "SquaresSolver", "cell_kernel"]
+__all__ = ["NumbersSolver", "SquaresSolver", "cell_kernel", "in_float32"]
 
 # What rounding coefficients to float32 may move a training row's value by, as a standard deviation.
 MAX_MOVE = 5e-3
@@ -121,7 +121,7 @@ class SquaresSolver(LocalSolver):
         solved = _Solved(own, Y, merged, ridges, found, asked)
         error = self._error(solved, few)
         most = self._most_moved(error)
-        rows, coef = _in_float32(merged.A, found.alpha, system.diagonal, most)
+        rows, coef = in_float32(merged.A, found.alpha, system.diagonal, most)
         functions = self._functions(own, Y)
         report = replace(
             report,
@@ -268,7 +268,7 @@ def evenly(n_rows: int, most: int) -> Int64:
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 
-def _in_float32(
+def in_float32(
     A: Float32, alpha: Floats, diagonal: Float64, most: float
 ) -> tuple[Float32, Float32]:
     """Return rows and float32 coefficients of the same functions.

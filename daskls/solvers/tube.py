@@ -1,0 +1,234 @@
+"""Support vector regression, one a cell: C by folds on the loss, the width is that of all cells."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from daskls.errors import ParameterError
+from daskls.kernels.tube import solve_tube
+from daskls.records import (
+    F8,
+    Float32,
+    Float64,
+    Int64,
+    KernelSpec,
+    LocalModel,
+    SolverSpec,
+)
+from daskls.solvers.base import CellRows, LocalSolver, Sizes
+from daskls.solvers.data import max_steps
+from daskls.solvers.folds import assign_folds
+from daskls.solvers.grid import resolve_grid
+from daskls.solvers.rows import LocalRows, rows_nbytes
+from daskls.solvers.squares.solver import cell_kernel, in_float32
+from daskls.solvers.squares.system import System
+
+__all__ = ["TubeSolver"]
+
+# Where nobody says: of y's deviation.
+USUAL_EPSILON = 0.1
+# What rounding coefficients may move a value by, in y's deviation; as a standard deviation.
+MOST_MOVED = 1e-5
+# Values of C beyond the best one after which larger ones are not tried: the loss is a valley.
+PATIENCE = 2
+
+
+class TubeSolver(LocalSolver):
+    """Support vector regression with an epsilon-insensitive loss.
+
+    Source: Vapnik 1995; Smola, Schoelkopf 2004. In the units of y the objective is scikit-learn's
+    ``|f|^2 / 2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)``.
+    """
+
+    def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
+        """Select C and train, cell by cell.
+
+        Yields
+        ------
+        model : LocalModel. A constant where all rows, or their numbers, are equal.
+
+        Raises
+        ------
+        ParameterError : a row has several numbers
+        """
+        for cell in cells:
+            if cell.targets.shape[1] > 1:
+                raise ParameterError(
+                    f"y has {cell.targets.shape[1]} columns, and loss='epsilon_insensitive' takes "
+                    'one. Pass one column, or loss="squared_error", which takes several.'
+                )
+            yield self._fit_cell(cell, spec)
+
+    def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
+        started = time.perf_counter()
+        own = LocalRows.of(cell.X, np.zeros(len(cell.X), np.int32), cell.weights, spec)
+        y = cast(Float64, cell.targets)[:, 0]
+        report = replace(own.described(cell.report), n_classes=0)
+        if own.radius == 0.0 or (y == y[0]).all():
+            return replace(
+                own.constant(report),
+                classes=np.zeros(1, np.int32),
+                class_ptr=np.zeros(2, np.int64),
+                intercepts=np.array([_median(y, own.weights)]),
+                decision="values",
+            )
+        kernel = cell_kernel(spec, own.rows)
+        epsilon = USUAL_EPSILON if spec.epsilon is None else spec.epsilon / spec.unit
+        problem = _Tube(_matrix(own.rows, kernel), y, own.weights, epsilon, spec)
+        costs = _costs(own, spec)
+        folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
+        chosen = problem.choose(costs, folds)
+        beta, offset = problem.finish(chosen)
+        support = np.flatnonzero(beta)
+        diagonal = problem.diagonal[support]
+        rows, coef = in_float32(own.rows[support], beta[support, None], diagonal, MOST_MOVED)
+        edge = "C" if len(costs) > 1 and chosen.cost in (costs[0], costs[-1]) else ""
+        report = replace(
+            report,
+            C=chosen.cost * spec.unit,
+            gamma=kernel.gamma,
+            validation_error=chosen.squared_error,
+            n_steps=problem.n_steps,
+            n_at_limit=problem.n_at_limit,
+            n_support=len(support),
+            n_trained=problem.n_trained,
+            n_tried=chosen.n_tried,
+            edge=edge,
+            seconds=time.perf_counter() - started,
+        )
+        return LocalModel(
+            frame=own.frame,
+            rows=rows,
+            coef=coef,
+            classes=np.zeros(1, np.int32),
+            class_ptr=np.array([0, len(rows)], np.int64),
+            intercepts=np.array([offset]),
+            kernel=kernel,
+            report=report,
+            decision="values",
+        )
+
+    def nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that a cell of so many rows adds: a kernel matrix, and each fold's."""
+        m, cv = n_rows, sizes.spec.cv
+        return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 12) * m * F8
+
+    def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """As of `LocalSolver`; coefficients may be kept in two parts."""
+        return 2 * super().model_nbytes(sizes, n_rows)
+
+    def n_coefficients(self, sizes: Sizes) -> int:
+        """As of `LocalSolver`: one function."""
+        return 1
+
+
+def _matrix(A: Float32, kernel: KernelSpec) -> Float64:
+    """Return the kernel matrix of some rows.
+
+    In float64: with large C the values are small differences of large sums.
+    """
+    return System(A, kernel).matrix64()
+
+
+def _costs(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
+    """Return the candidates of C for y in units of its deviation, increasing."""
+    if spec.C is not None:
+        return tuple(cost / spec.unit for cost in spec.C)
+    return tuple(sorted(resolve_grid(spec, own.radius, *own.rows.shape).costs))
+
+
+def _median(y: Float64, weights: Float64) -> float:
+    """Return a median by weight: what least absolute errors answer."""
+    order = np.argsort(y, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(y[order][np.searchsorted(reached, reached[-1] / 2)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """A C, and where training of all rows begins.
+
+    Attributes
+    ----------
+    cost : float
+    squared_error : float. The weighted mean over rows that were held out; NaN where none was.
+    beta, g : float64 arrays, shape (m,). A feasible start, and ``K beta - y``.
+    n_tried : int
+    """
+
+    cost: float
+    squared_error: float
+    beta: Float64
+    g: Float64
+    n_tried: int = 1
+
+
+class _Tube:
+    """The problem of one cell, solved for one C after the other."""
+
+    def __init__(
+        self, K: Float64, y: Float64, weights: Float64, epsilon: float, spec: SolverSpec
+    ) -> None:
+        self._K, self._y, self._weights = K, y, weights
+        self._epsilon, self._spec = epsilon, spec
+        self.n_steps = self.n_trained = self.n_at_limit = 0
+
+    def _solve(self, bounds: Float64, beta: Float64, g: Float64) -> float:
+        """Train in place; return the offset."""
+        spec, most = self._spec, max_steps(len(self._y))
+        given = self._K, self._y, bounds, self._epsilon, spec.fit_intercept
+        n_steps, violation, low, high = solve_tube(*given, beta, g, spec.tol, most)
+        self.n_steps += n_steps
+        self.n_trained += 1
+        self.n_at_limit += violation > spec.tol
+        return -(low + high) / 2 if spec.fit_intercept else 0.0
+
+    @property
+    def diagonal(self) -> Float64:
+        """The kernel matrix's diagonal."""
+        return np.diagonal(self._K)
+
+    def choose(self, costs: tuple[float, ...], folds: Int64) -> _Chosen:
+        """Return the C of the least loss on rows that were held out.
+
+        From the smallest C on: a solution is a feasible start for the next one.
+        """
+        start = np.zeros_like(self._y), -self._y
+        if len(costs) == 1:
+            return _Chosen(costs[0], float("nan"), *start)
+        held = [folds == fold for fold in np.unique(folds)]
+        state = [(start[0].copy(), start[1].copy()) for _ in held]
+        best, least, n_worse, n_tried = None, np.inf, 0, 0
+        for cost in costs:
+            values = np.empty_like(self._y)
+            for out, (beta, g) in zip(held, state, strict=True):
+                offset = self._solve(np.where(out, 0.0, cost * self._weights), beta, g)
+                values[out] = (g + self._y)[out] + offset
+            n_tried += 1
+            loss, squared = self._losses(values)
+            if loss < least:
+                beta, g = (np.mean([own[i] for own in state], axis=0) for i in (0, 1))
+                best, least, n_worse = _Chosen(cost, squared, beta, g), loss, 0
+            else:
+                n_worse += 1
+                if n_worse == PATIENCE:
+                    break
+        assert best is not None
+        return replace(best, n_tried=n_tried)
+
+    def _losses(self, values: Float64) -> tuple[float, float]:
+        """Return the weighted mean of the loss, and of squared errors."""
+        missed = np.abs(values - self._y)
+        loss = np.maximum(0.0, missed - self._epsilon)
+        own = (np.average(part, weights=self._weights) for part in (loss, missed**2))
+        first, second = own
+        return float(first), float(second)
+
+    def finish(self, chosen: _Chosen) -> tuple[Float64, float]:
+        """Return betas and offset of all rows at a C."""
+        beta, g = chosen.beta.copy(), chosen.g.copy()
+        offset = self._solve(chosen.cost * self._weights, beta, g)
+        return beta, offset

@@ -1,0 +1,96 @@
+"""Support vector regression: against scikit-learn's SVR, and its duality gap by plain sums."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVR
+from support import few
+
+from daskls import ParameterError, VoronoiSVR
+from daskls.kernels.tube import solve_tube
+
+RNG = np.random.default_rng(0)
+X = RNG.random((300, 3))
+Y = 1e4 + 300 * (np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + RNG.normal(0, 0.05, 300))
+Q = RNG.random((60, 3))
+GIVEN = {
+    "loss": "epsilon_insensitive",
+    "kernel": "rbf",
+    "gamma": 3.0,
+    "feature_scale": None,
+    "random_state": 0,
+}
+
+
+@pytest.mark.parametrize("C", few([1e2, 1e3, 1e4], 2))
+@pytest.mark.parametrize("epsilon", [0.0, 20.0])
+def test_a_cell_is_scikit_learns_svr_in_the_units_of_y(C, epsilon):
+    weights = RNG.uniform(0.5, 2.0, 300)
+    model = VoronoiSVR(300, **GIVEN, C=C, epsilon=epsilon, tol=1e-5).fit(X, Y, weights)
+    expected = SVR(C=C, gamma=3.0, epsilon=epsilon, tol=1e-3).fit(X, Y, weights)
+    found = model.predict(Q)
+    np.testing.assert_allclose(found, expected.predict(Q), rtol=0, atol=1e-4 * Y.std())
+    assert model.fit_report_.C.tolist() == [pytest.approx(C)]
+    assert np.isnan(model.fit_report_.validation_error).all()
+
+
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("cost", [0.3, 30.0])
+def test_what_is_left_of_the_duality_gap(offset, cost):
+    y = (Y - Y.mean()) / Y.std()
+    bounds = cost * RNG.uniform(0.5, 2.0, 300)
+    bounds[::7] = 0.0
+    K = np.exp(-3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    beta, g = np.zeros(300), -y
+    n_steps, violation, low, high = solve_tube(K, y, bounds, 0.1, offset, beta, g, 1e-5, 10**7)
+    b = -(low + high) / 2 if offset else 0.0
+    assert n_steps > 0
+    assert violation <= 1e-5
+    assert (np.abs(beta) <= bounds).all()
+    assert abs(beta.sum()) < 1e-9 or not offset
+    np.testing.assert_allclose(g, K @ beta - y, atol=1e-9)
+    f = K @ beta
+    primal = beta @ f / 2 + bounds @ np.maximum(0, np.abs(y - f - b) - 0.1)
+    dual = y @ beta - beta @ f / 2 - 0.1 * np.abs(beta).sum()
+    # What a violation is worth: so much for each unit that a beta may still move.
+    assert -1e-9 <= primal - dual <= 2e-5 * bounds.sum()
+
+
+def test_a_cost_is_chosen_by_folds_of_each_cell():
+    noisy = Y + 200 * RNG.standard_t(2, 300)
+    model = VoronoiSVR(150, **{**GIVEN, "gamma": None}).fit(X, noisy)
+    report = model.fit_report_
+    assert len(report) == 2
+    assert (report.n_tried > 1).all()
+    assert (report.n_trained > report.n_tried).all()
+    assert np.isfinite(report.validation_error).all()
+    # A given list is all that is tried.
+    given = VoronoiSVR(150, **GIVEN, C=[1.0, 1e6]).fit(X, noisy)
+    assert set(np.round(given.fit_report_.C, 3)) <= {1.0, 1e6}
+
+
+def test_outliers_move_it_little():
+    spoiled = Y.copy()
+    spoiled[::25] += 1e5
+    robust = VoronoiSVR(300, loss="epsilon_insensitive", epsilon=30.0, random_state=0)
+    squares = VoronoiSVR(300, random_state=0)
+    far = [np.median(np.abs(own.fit(X, spoiled).predict(X) - Y)) for own in (robust, squares)]
+    assert far[0] < far[1]
+
+
+def test_what_it_cannot_do_is_one_error(tmp_path):
+    both = np.stack([Y, Y], axis=1)
+    with pytest.raises(ParameterError, match=r"y has 2 columns.*squared_error"):
+        VoronoiSVR(300, **GIVEN, C=1.0, store=tmp_path / "m").fit(X, both)
+    with pytest.raises(
+        ParameterError, match=r"epsilon=0.1 has no effect with loss='squared_error'"
+    ):
+        VoronoiSVR(epsilon=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="epsilon"):
+        VoronoiSVR(**{**GIVEN, "epsilon": -1.0}).fit(X, Y)
+
+
+def test_a_constant_is_the_median():
+    y = np.where(np.arange(300) < 100, 0.0, 7.0)
+    rows = np.ones((300, 2))
+    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, y).predict(rows)) == {7.0}
+    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(X, np.full(300, 2.5)).predict(Q)) == {2.5}
