@@ -36,6 +36,18 @@ def test_a_small_demo_prints_its_figures_and_draws(tmp_path):
     assert len(picture) > 10_000
 
 
+def test_a_small_demo_of_numbers(tmp_path):
+    args = ["demo", "--rows", "4000", "--task", "regression", "--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*args, "--workers", "1", "--cell-size", "1000", "-q"])
+    assert result.exit_code == 0, result.output
+    r2, best = (line for line in result.stdout.splitlines() if line.startswith("R2"))
+    assert "on 800 other rows" in r2
+    assert "0.9597, the best possible" in best
+    assert 0.85 < float(r2.split()[1]) < 0.96
+    assert type(daskls.load(tmp_path / "out" / "model.zarr")).__name__ == "VoronoiSVR"
+    assert (tmp_path / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_the_demo_replaces_nothing_foreign(tmp_path):
     (tmp_path / "train.zarr").mkdir()
     (tmp_path / "train.zarr" / "precious").write_text("keep")

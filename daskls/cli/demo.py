@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,16 +29,18 @@ class DemoSet(StrEnum):
     TWO_SPIRALS = "two_spirals"
 
 
+# With --task regression: numbers of a known best R2.
+NUMBERS = "friedman1"
 # Side of the square that holds the rows.
 SIDES = {DemoSet.CHECKERBOARD: 1.0, DemoSet.TWO_SPIRALS: 2.4}
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Results that the demo prints; seconds and bytes as measured."""
+    """Results that the demo prints: accuracy or R2, and the best possible; seconds and bytes."""
 
-    accuracy: float
-    bayes_accuracy: float
+    score: float
+    best: float
     n_rows: int
     n_test_rows: int
     n_cells: int
@@ -51,7 +53,13 @@ class DemoResult:
 
 def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows to train on.")] = 1_000_000,
-    dataset: Annotated[DemoSet, typer.Option("--set", help="Which rows.")] = DemoSet.TWO_SPIRALS,
+    task: Annotated[
+        Literal["classification", "regression"],
+        typer.Option(help="Classes; or numbers, of Friedman's first function with noise."),
+    ] = "classification",
+    dataset: Annotated[
+        DemoSet, typer.Option("--set", help="Which rows of classes.")
+    ] = DemoSet.TWO_SPIRALS,
     cell_size: Annotated[int, typer.Option(min=100, help="Rows of a cell at the most.")] = 1000,
     output: Annotated[
         Path,
@@ -64,25 +72,32 @@ def demo(
     """Train on a million synthetic rows here, compare with the best possible, draw the result."""
     where = cluster.Where(None, workers, 1, memory_limit)
     where.check()
-    typer.echo(
-        f"{dataset.value}: {rows:,} rows to Zarr, cells of {cell_size}, a {N_VALUES} x {N_VALUES} "
-        f"grid of C and gamma, 5 folds; {workers} workers of {memory_limit}."
+    name = NUMBERS if task == "regression" else dataset.value
+    how = (
+        "least squares in a scale that is learned"
+        if name == NUMBERS
+        else f"a {N_VALUES} x {N_VALUES} grid of C and gamma, 5 folds"
     )
-    result = run_demo(dataset, rows, cell_size, output, where, show=not quiet)
-    _print_result(result)
-    from daskls.cli.picture import draw_demo
+    typer.echo(
+        f"{name}: {rows:,} rows to Zarr, cells of {cell_size}, {how}; {workers} workers of "
+        f"{memory_limit}."
+    )
+    result = run_demo(name, rows, cell_size, output, where, show=not quiet)
+    _print_result(result, is_numbers=name == NUMBERS)
+    from daskls.cli.picture import draw_demo, draw_numbers
 
-    typer.echo(f"Picture: {draw_demo(output)}")
+    draw = draw_numbers if name == NUMBERS else draw_demo
+    typer.echo(f"Picture: {draw(output)}")
 
 
 def run_demo(
-    dataset: DemoSet, n_rows: int, cell_size: int, output: Path, where: Any, *, show: bool
+    name: str, n_rows: int, cell_size: int, output: Path, where: Any, *, show: bool
 ) -> DemoResult:
     """Write the rows, train, score; return what was measured.
 
     Parameters
     ----------
-    dataset : DemoSet
+    name : str. Of a `DemoSet`, or `NUMBERS`.
     n_rows : int. Training rows; a fifth as many, 200,000 at the most, are drawn for the test.
     cell_size : int
     output : Path. Gets `train.zarr`, `test.zarr` and `model.zarr`; older ones are replaced.
@@ -94,22 +109,21 @@ def run_demo(
     StoreError : when `output` holds something else under these names
     """
     from daskls.cli.memory import PeakMemory
-    from daskls.datasets import bayes_accuracy
+    from daskls.datasets import bayes_accuracy, best_r2
 
-    bayes = bayes_accuracy(dataset)
-    _write_rows(dataset, n_rows, output, show=show)
+    best = best_r2(name) if name == NUMBERS else bayes_accuracy(name)
+    _write_rows(name, n_rows, output, show=show)
     _remove_model(output / "model.zarr")
-    compile_ahead(TRAIN_FEW.format(name=dataset.value))
+    compile_ahead(TRAIN_FEW.format(name=name))
     with cluster.open_client(where) as client, PeakMemory() as memory:
         started = time.perf_counter()
-        estimator = _fit(dataset, n_rows, cell_size, output, client, show=show)
+        estimator = _fit(name, n_rows, cell_size, output, client, show=show)
         fit_s = time.perf_counter() - started
-        confusion = _score(estimator, output / "test.zarr", client, show=show)
+        score, n_test = _score(estimator, output / "test.zarr", client, show=show)
         score_s = time.perf_counter() - started - fit_s
-    n_test = int(confusion.counts.sum())
     return DemoResult(
-        accuracy=int(confusion.counts.trace()) / n_test,
-        bayes_accuracy=float(bayes or 1.0),
+        score=score,
+        best=float(best or 1.0),
         n_rows=n_rows,
         n_test_rows=n_test,
         n_cells=estimator.n_cells_,
@@ -127,11 +141,11 @@ def train_few(name: str) -> None:
 
     import dask
 
-    dataset, n_rows, cell_size = DemoSet(name), 2000, 1000
+    n_rows, cell_size = 2000, 1000
     with tempfile.TemporaryDirectory() as folder, dask.config.set(scheduler="synchronous"):
         output = Path(folder)
-        _write_rows(dataset, n_rows, output, show=False)
-        estimator = _fit(dataset, n_rows, cell_size, output, None, show=False)
+        _write_rows(name, n_rows, output, show=False)
+        estimator = _fit(name, n_rows, cell_size, output, None, show=False)
         _score(estimator, output / "test.zarr", None, show=False)
 
 
@@ -159,7 +173,7 @@ def demo_grid(dataset: DemoSet, n_rows: int, cell_size: int) -> dict[str, list[f
     }
 
 
-def _write_rows(dataset: DemoSet, n_rows: int, output: Path, *, show: bool) -> None:
+def _write_rows(dataset: str, n_rows: int, output: Path, *, show: bool) -> None:
     """Write training and test rows; other seeds give other rows."""
     from daskls.cli.convert import rows_progress
     from daskls.datasets import write
@@ -185,13 +199,19 @@ def _remove_model(path: Path) -> None:
         shutil.rmtree(Root.open(path).path)
 
 
-def _fit(
-    dataset: DemoSet, n_rows: int, cell_size: int, output: Path, client: Any, *, show: bool
-) -> Any:
+def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, show: bool) -> Any:
     """Train."""
     import daskls
 
-    grid = demo_grid(dataset, n_rows, cell_size)
+    shared = {
+        "store": output / "model.zarr",
+        "client": client,
+        "random_state": 0,
+        "verbose": int(show),
+    }
+    if name == NUMBERS:
+        return daskls.VoronoiSVR(cell_size, **shared).fit(output / "train.zarr")
+    grid = demo_grid(DemoSet(name), n_rows, cell_size)
     estimator = daskls.VoronoiSVC(
         cell_size,
         # As in the paper: every cell chooses for itself, which is what the demo is to show.
@@ -200,32 +220,37 @@ def _fit(
         feature_scale=None,
         C=grid["C"],
         gamma=grid["gamma"],
-        store=output / "model.zarr",
-        client=client,
-        random_state=0,
-        verbose=int(show),
+        **shared,
     )
     return estimator.fit(output / "train.zarr")
 
 
-def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> Any:
-    """Return the confusion matrix on the test rows."""
+def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> tuple[float, int]:
+    """Return accuracy or R2 on the test rows, and their number."""
     from daskls.estimators.console import progress_bars
     from daskls.run.confusion import count_confusion
+    from daskls.run.misses import count_misses
     from daskls.store.dataset import open_dataset
 
     with progress_bars(show=show) as listen:
-        return count_confusion(estimator, open_dataset(path), client, listen)
+        if estimator._kind == "numbers":
+            misses = count_misses(estimator, open_dataset(path), client, listen)
+            return float(misses.r2[0]), misses.n_rows
+        counts = count_confusion(estimator, open_dataset(path), client, listen).counts
+    return int(counts.trace()) / int(counts.sum()), int(counts.sum())
 
 
-def _print_result(result: DemoResult) -> None:
+def _print_result(result: DemoResult, *, is_numbers: bool) -> None:
     """Print the figures."""
     peak, baseline = format_nbytes(result.peak_nbytes), format_nbytes(result.baseline_nbytes)
+    what, best, tell = "accuracy", "Bayes accuracy", format_share
+    if is_numbers:
+        what, best, tell = "R2", "R2 without noise", "{:.4f}".format
     print_pairs(
         "Result",
         [
-            ("accuracy", f"{format_share(result.accuracy)} on {result.n_test_rows:,} other rows"),
-            ("Bayes accuracy", f"{format_share(result.bayes_accuracy)}, the best possible"),
+            (what, f"{tell(result.score)} on {result.n_test_rows:,} other rows"),
+            (best, f"{tell(result.best)}, the best possible"),
             ("cells", format_number(result.n_cells)),
             ("support rows", format_number(result.n_support)),
             ("seconds to train", f"{result.fit_s:.1f} (regrouping on disk included)"),

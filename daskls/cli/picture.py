@@ -1,8 +1,9 @@
-"""The demo's picture: the partition with the decision boundary, and what the grid chose."""
+"""The demo's picture: the partition with the decision boundary; or numbers beside answers."""
 
 from pathlib import Path
+from typing import Any
 
-__all__ = ["draw_demo"]
+__all__ = ["draw_demo", "draw_numbers"]
 
 N_SHOWN_ROWS = 1500
 # Side of the magnified window, which begins at 0.4,, as a share of the whole.
@@ -49,6 +50,42 @@ def draw_demo(output: Path) -> Path:
     n_rows = int(estimator.fit_report_.n_rows.sum())
     whole.set_title(f"{n_rows:,} rows in {estimator.n_cells_} cells")
     magnified.set_title("magnified, with test rows")
+    return _saved(figure, output)
+
+
+def draw_numbers(output: Path) -> Path:
+    """Draw answers of `model.zarr` beside the numbers of `test.zarr` into `demo.png`.
+
+    Raises
+    ------
+    ImportError : without matplotlib
+    """
+    import numpy as np
+
+    import daskls
+    from daskls.plotting.lazy import import_figure
+    from daskls.store.dataset import open_dataset
+
+    figure = import_figure()(figsize=(11, 5.2), layout="constrained")
+    estimator, test = daskls.load(output / "model.zarr"), open_dataset(output / "test.zarr")
+    if test.y is None:
+        raise AssertionError("the demo's rows have numbers")
+    X, y = np.asarray(test.X[:50_000]), np.asarray(test.y[:50_000])
+    found = estimator.predict(X)
+    beside, missed = figure.subplots(1, 2)
+    beside.hexbin(found, y, gridsize=70, mincnt=1, bins="log", cmap="Blues")
+    ends = [float(y.min()), float(y.max())]
+    beside.plot(ends, ends, color="black", lw=0.8)
+    beside.set(xlabel="answer", ylabel="y", title=f"{len(y):,} test rows")
+    missed.hist(y - found, bins=101, color="C0")
+    n_rows = int(estimator.fit_report_.n_rows.sum())
+    title = f"{n_rows:,} rows in {estimator.n_cells_} cells"
+    missed.set(xlabel="y less the answer", ylabel="rows", title=title)
+    return _saved(figure, output)
+
+
+def _saved(figure: Any, output: Path) -> Path:
+    """Save the picture; return its path."""
     path = output / "demo.png"
     figure.savefig(path, dpi=100)
     from PIL import Image  # which matplotlib needs, too
