@@ -33,8 +33,9 @@ CONTENDERS: dict[str, Callable[[int], Any]] = {
     **{name: OTHERS[name] for name in BOOSTING},
 }
 PART = untuned.SPLIT
-# Of the page of reliability curves: trees are ahead, behind; noise; six classes; binary features;
-# many rows.
+# Of the page of reliability curves. Sets: trees are ahead, behind; noise; six classes; binary
+# features; many rows.
+DRAWN = (DEFAULT, CALIBRATED, LIGHTGBM)
 CURVES = ("churn", "phoneme", "waveform-40", "satimage", "a9a", "covtype-50k")
 # Fewer pairs in a bin say nothing.
 LEAST_PAIRS = 10
@@ -221,6 +222,22 @@ def shown(records: list[Record], field: str, digits: int) -> str:
     return mean_of(values, digits, ddof=1) if values else "not measured"
 
 
+def curves_text(journal: Journal) -> str:
+    """Return a table of what the figure of reliability curves shows."""
+    rows = []
+    for name in CURVES:
+        found = {c: journal.find(part=PART, set=name, estimator=c, seed=0) or {} for c in DRAWN}
+        if all("ece" in r for r in found.values()):
+            told = {c: f"{r['log_loss']:.4f} ({r['ece']:.4f})" for c, r in found.items()}
+            rows.append({**found[DEFAULT], **told})
+    columns = "set = set | classes = classes | test rows = test_rows:,"
+    return (
+        "\n## Reliability curves\n\nOf one split each: log loss (calibration error).\n\n"
+        + table(" | ".join([columns, *(f"{c} = r[{c!r}]" for c in DRAWN)]), rows)
+        + "\n![Reliability curves](reliability.png)\n"
+    )
+
+
 def about(journal: Journal) -> str:
     return (
         "# Probabilities of classifiers as they are\n\n"
@@ -243,7 +260,7 @@ def report(journal: Journal) -> str:
         ("Fit, CPU seconds", "fit_cpu_s", 2),
     ):
         text += f"\n## {title}\n\n{wide(journal, field, digits)}"
-    return text
+    return text + curves_text(journal)
 
 
 # Figures
@@ -285,7 +302,7 @@ def draw_curves(journal: Journal) -> Figure:
     figure, grid = plt.subplots(2, 3, figsize=(9.5, 6.9), sharex=True, sharey=True)
     for axes, name in zip(grid.flat, CURVES, strict=True):
         axes.plot([0, 1], [0, 1], color="0.6", linestyle=":")
-        for contender in (LIGHTGBM, CALIBRATED, DEFAULT):
+        for contender in reversed(DRAWN):
             found = journal.find(part=PART, set=name, estimator=contender, seed=0)
             if found and "curve" in found:
                 draw_curve(axes, found, contender)
