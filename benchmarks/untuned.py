@@ -44,9 +44,11 @@ def keys(run: Run) -> Iterator[Record]:
         yield from keys_of(OFFICIAL, [n for n in names if n not in CUT and has_test(n)], 0)
 
 
-def keys_of(part: str, names: Iterable[str], seed: int) -> Iterator[Record]:
+def keys_of(
+    part: str, names: Iterable[str], seed: int, contenders: Iterable[str] = tuple(CONTENDERS)
+) -> Iterator[Record]:
     for name in names:
-        for contender in CONTENDERS:
+        for contender in contenders:
             yield {"part": part, "set": CUT.get(name, name), "estimator": contender, "seed": seed}
 
 

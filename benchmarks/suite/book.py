@@ -209,7 +209,8 @@ TODAY = (
     ("accuracy", "Losses, scales and kernels of VoronoiSVC, beside gradient boosting"),
     ("methods", "All methods on the same sets"),
     ("neighborhoods", "C and gamma, selected and as they were"),
-    ("probability", "Probabilities"),
+    ("probability", "Probabilities of classifiers as they are"),
+    ("probability_maps", "Maps to probabilities by a second fit, of version 0.1"),
 )
 
 

@@ -18,7 +18,10 @@ from benchmarks.suite.journal import Record
 from benchmarks.suite.measure import cpu_of
 from daskls import VoronoiSVC, VoronoiSVR
 
-__all__ = ["CONTENDERS", "DEFAULT", "LIMIT_S", "OTHERS", "OURS", "Task", "choice", "cost_of"]
+__all__ = [
+    "CONTENDERS", "DEFAULT", "LIMIT_S", "OTHERS", "OURS", "Task", "cost_of", "few_rows",
+    "versions_of",
+]  # fmt: skip
 
 LIMIT_S = 900
 KIB = 1024
@@ -85,23 +88,35 @@ def cost_of(data: Data, contender: str, seed: int, task: Task = CLASSES) -> Reco
 
 def fitted(data: Data, contender: str, seed: int, task: Task) -> Record:
     """Fit and predict in this process; what first ones load and compile comes before."""
-    few = np.random.default_rng(0).permutation(len(data.X))[:400]
-    first = task.contenders[contender](seed)
-    first.fit(data.X[few], task.targets(data.y[few])).predict(data.X[few])
+    X, y = few_rows(data, task.targets)
+    task.contenders[contender](seed).fit(X, y).predict(X)
     model = task.contenders[contender](seed)
     before = peak_mib()
     begin_limit(LIMIT_S)
     _, fit_s = cpu_of(lambda: model.fit(data.X, data.y))
     predicted, predict_s = cpu_of(lambda: np.asarray(model.predict(data.X_test)))
-    package = PACKAGES.get(contender)
     return {
         "error": task.error(predicted, data),
         "fit_cpu_s": fit_s,
         "predict_cpu_s": predict_s,
         "more_mib": peak_mib() - before,
-        **({"versions": {package: import_module(package).__version__}} if package else {}),
+        **versions_of(contender),
         **choice(model),
     }
+
+
+def few_rows(
+    data: Data, targets: Callable[[np.ndarray], np.ndarray] = as_codes
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return some training rows and their targets, codes of the classes among them: to fit first."""
+    few = np.random.default_rng(0).permutation(len(data.X))[:400]
+    return data.X[few], targets(data.y[few])
+
+
+def versions_of(contender: str) -> Record:
+    """Return the version of the package that a contender is of, if it has one of its own."""
+    package = PACKAGES.get(contender)
+    return {"versions": {package: import_module(package).__version__}} if package else {}
 
 
 def choice(model: Any) -> Record:

@@ -49,6 +49,7 @@ class Experiment:
     place : function that returns a context in which all keys are measured
     warm : function that returns models to fit on a few rows first, or None
     settings : dict. Numbers that ``--with`` replaces.
+    figures : dict of functions of a `Journal` that return more figures, ``results/FILE.png``
     sketches : dict of functions that return a figure of models they fit: no journal has those.
     dpi : int. Of the figures.
     """
@@ -60,6 +61,7 @@ class Experiment:
     place: Callable[[], AbstractContextManager[Any]] = alone
     warm: Callable[[], Iterable[Any]] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, Callable[[Journal], "Figure"]] = field(default_factory=dict)
     sketches: Mapping[str, Callable[[], "Figure"]] = field(default_factory=dict)
     dpi: int = 120
 

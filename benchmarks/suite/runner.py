@@ -143,5 +143,6 @@ def named(field: str, given: str, known: list[str]) -> list[str]:
 def write(name: str, experiment: Experiment, journal: Journal, results: Path) -> None:
     """Write the table and the figures of a journal."""
     (results / f"{name}.md").write_text(experiment.report(journal))
-    if experiment.draw:
-        figures.save(experiment.draw(journal), results / f"{name}.png", experiment.dpi)
+    drawn = {name: experiment.draw} if experiment.draw else {}
+    for file, draw in {**drawn, **experiment.figures}.items():
+        figures.save(draw(journal), results / f"{file}.png", experiment.dpi)

@@ -61,14 +61,16 @@ def mean(records: Iterable[Record], field: str, ended: float = np.inf) -> float:
     return float(of_field(records, field, ended).mean())
 
 
-def mean_ranks(boards: Mapping[str, Splits]) -> dict[str, float]:
+def mean_ranks(boards: Mapping[str, Splits], field: str = "error") -> dict[str, float]:
     """Return mean ranks by the mean error of each set; equal ones share theirs, who is ended last.
+
+    Of another field likewise: the least is the first.
 
     >>> fit = lambda error: [{"error": error}]
     >>> mean_ranks({"a": {"x": fit(1), "y": fit(2)}, "b": {"x": fit(3), "y": [{}]}})
     {'x': 1.0, 'y': 2.0}
     """
-    errors = [[mean(records, "error") for records in own.values()] for own in boards.values()]
+    errors = [[mean(records, field) for records in own.values()] for own in boards.values()]
     if not errors:
         return {}
     contenders = next(iter(boards.values()))
@@ -97,9 +99,9 @@ class Beside(NamedTuple):
         return self.ratio > 1 + share and self.difference > max(self.two_errors, points)
 
 
-def beside(own: Splits, ours: str) -> Beside:
-    """Compare the errors of a contender with those of the best of the others."""
-    errors = {c: of_field(records, "error") for c, records in own.items()}
+def beside(own: Splits, ours: str, field: str = "error") -> Beside:
+    """Compare the errors of a contender, or another field, with those of the best of the others."""
+    errors = {c: of_field(records, field) for c, records in own.items()}
     best = min((c for c in errors if c != ours), key=lambda c: errors[c].mean())
     mine, theirs = errors[ours], errors[best]
     if not (np.isfinite(mine).all() and np.isfinite(theirs).all()):
