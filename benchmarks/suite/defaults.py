@@ -108,7 +108,7 @@ def fitted(data: Data, contender: str, seed: int, task: Task) -> Record:
 def few_rows(
     data: Data, targets: Callable[[np.ndarray], np.ndarray] = as_codes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return some training rows and their targets, codes of the classes among them: to fit first."""
+    """Return some training rows and their targets, for a first fit."""
     few = np.random.default_rng(0).permutation(len(data.X))[:400]
     return data.X[few], targets(data.y[few])
 
