@@ -1,0 +1,135 @@
+"""Numbers on the command line: what a label is, a fit, its score and its answers."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from typer.testing import CliRunner
+
+import daskls
+from daskls import DataError, VoronoiSVC, VoronoiSVR
+from daskls.cli import app
+from daskls.run.misses import count_misses
+from daskls.store.dataset import DatasetWriter, open_dataset
+from daskls.tables.kinds import kind_of_arrays, kind_of_data, kind_of_values
+
+RNG = np.random.default_rng(0)
+X = RNG.random((400, 2)).round(4)
+Y = (1000 + 50 * np.sin(5 * X[:, 0]) + RNG.normal(0, 2, 400)).round(3)
+GIVEN = ["--kernel", "rbf", "--C", "50", "--gamma", "3", "--random-state", "0"]
+
+
+def run(*args, code=0):
+    """Run a command; return what it prints."""
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return the path of a table with a column of prices, and one of grades."""
+    path = tmp_path / "rows.csv"
+    rows = np.column_stack([X, Y, np.arange(400) % 3])
+    lines = [",".join(map(repr, row)) for row in rows.tolist()]
+    path.write_text("\n".join(["a,b,price,grade", *lines]))
+    return path
+
+
+def test_a_fit_says_what_the_label_is_and_scores_it(table, tmp_path):
+    model = tmp_path / "m"
+    told = run("fit", table, model, "--label", "price", "--drop", "grade", *GIVEN, "-q")
+    assert "price: it holds fractions, so these are numbers, a regression; --task" in told
+    assert "held-out R2" in told
+    assert "VoronoiSVR" in told
+    found = daskls.load(model).predict(str(table))
+    measures = json.loads(run("score", model, table, "--json", "-q"))
+    assert measures["n_rows"] == 400
+    assert measures["r2"] == pytest.approx(r2_score(Y, found), rel=1e-9)
+    assert measures["rmse"] == pytest.approx(root_mean_squared_error(Y, found), rel=1e-9)
+    assert measures["mae"] == pytest.approx(mean_absolute_error(Y, found), rel=1e-9)
+    told = run("score", model, table, "-q")
+    assert all(name in told for name in ("R2", "RMSE", "MAE"))
+    assert "400 numbers in" in run("predict", model, table, tmp_path / "out.csv", "-q")
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[0] == "price"
+    np.testing.assert_array_equal(np.array(lines[1:], float), found)
+    told = run("info", model)
+    assert "numbers" in told
+    assert "mean and deviation" in told
+    assert "classes" not in told
+
+
+def test_few_whole_numbers_are_classes_unless_one_insists(table, tmp_path):
+    told = run("fit", table, tmp_path / "a", "--label", "grade", *GIVEN, "-q")
+    assert "grade: it holds 3 whole numbers, so these are classes; --task regression" in told
+    assert type(daskls.load(tmp_path / "a")) is VoronoiSVC
+    given = ("--task", "regression", *GIVEN, "-q")
+    told = run("fit", table, tmp_path / "b", "--label", "grade", *given)
+    assert "says otherwise" not in told
+    assert type(daskls.load(tmp_path / "b")) is VoronoiSVR
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--method", "l3", "--task", "regression"), "--method l3 answers classes alone"),
+        (("--class-weight", "balanced"), "--class-weight is not for numbers: VoronoiSVR"),
+        (("--loss", "hinge"), "must be a str among"),
+    ],
+)
+def test_what_is_not_for_numbers_is_refused(table, tmp_path, options, message):
+    result = CliRunner().invoke(
+        app, ["fit", str(table), str(tmp_path / "m"), "--label", "price", *options, "-q"]
+    )
+    assert result.exit_code != 0
+    assert message in " ".join(result.output.replace("│", " ").split())
+    assert not (tmp_path / "m").exists()
+
+
+def test_numbers_have_no_probabilities(table, tmp_path):
+    run("fit", table, tmp_path / "m", "--label", "price", *GIVEN, "-q")
+    told = run("predict", tmp_path / "m", table, tmp_path / "o.csv", "--proba", code=1)
+    assert "answers numbers, which have no probabilities" in told
+
+
+def test_a_data_set_is_scored_block_by_block(tmp_path):
+    both = np.stack([Y, 2 * Y - X[:, 1]], axis=1)
+    model = VoronoiSVR(100, kernel="rbf", C=50.0, gamma=3.0, random_state=0).fit(X, Y)
+    with DatasetWriter(tmp_path / "d", 2, "float64", y_dtype="float64", chunk_rows=70) as writer:
+        writer.append(X, Y)
+    found = count_misses(model, open_dataset(tmp_path / "d"), None, None)
+    assert found.r2.tolist() == [pytest.approx(model.score(X, Y), rel=1e-9)]
+    wide = VoronoiSVR(100, kernel="rbf", C=50.0, gamma=3.0, random_state=0).fit(X, both)
+    with pytest.raises(DataError, match="has 1 columns, but the model answers 2"):
+        count_misses(wide, open_dataset(tmp_path / "d"), None, None)
+    with DatasetWriter(tmp_path / "e", 2, "float64", classes=["a", "b"]) as writer:
+        writer.append(X, np.arange(400) % 2)
+    with pytest.raises(DataError, match="y holds classes, but a regressor needs numbers"):
+        count_misses(model, open_dataset(tmp_path / "e"), None, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (np.arange(10).repeat(2), "classes"),
+        (np.arange(11).repeat(9), "numbers"),
+        (np.arange(26).repeat(10), "classes"),
+        (np.array([1.0, 2.0, 2.5]), "numbers"),
+        (np.arange(5.0).repeat(3), "classes"),
+    ],
+)
+def test_whole_numbers_are_classes_where_they_are_few_or_frequent(values, kind, tmp_path):
+    assert kind_of_values([values])[0] == kind
+    assert kind_of_values(np.array_split(values, 3))[0] == kind
+    np.savez(tmp_path / "rows.npz", X=np.zeros((len(values), 2)), y=values)
+    assert kind_of_arrays(str(tmp_path / "rows.npz"), None)[0] == kind
+
+
+def test_whole_numbers_of_a_data_set_are_classes(tmp_path):
+    for name, y in (("whole", np.arange(400.0)), ("fractions", Y)):
+        with DatasetWriter(tmp_path / name, 2, "float64", y_dtype="float64") as writer:
+            writer.append(X, y)
+    assert kind_of_data(open_dataset(tmp_path / "whole"))[0] == "classes"
+    assert kind_of_data(open_dataset(tmp_path / "fractions"))[0] == "numbers"
