@@ -234,11 +234,11 @@ def fitted(name, params, X, y, weighted):
 
 def kept_of(model, queries):
     """Return the arrays that a model is compared by: answers, and what a fit tells of itself."""
-    if not hasattr(model, "decision_function"):
+    if hasattr(model, "keep_"):
         return [model.keep_]
     report = model.fit_report_
     told = [report[name] for name in report.dtype.names if name not in NOT_BITS]
-    answers = [model.decision_function(queries)]
+    answers = [getattr(model, "decision_function", model.predict)(queries)]
     if hasattr(model, "predict_proba"):
         answers.append(model.predict_proba(queries))
     return [*answers, model.feature_scale_ if hasattr(model, "feature_scale_") else [], *told]

@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from damages import DAMAGES, draw_damages, files_of
-from small import ENTRIES, bits_of, small, tiny_tasks
+from small import ENTRIES, answers_of, bits_of, small, tiny_tasks
 from support import Calls, checkers, few, model_bits, small_svc
 from writes import StopError, Writes
 
@@ -103,12 +103,12 @@ def test_damage_to_an_unfinished_store(way, tmp_path):
 @pytest.mark.parametrize("way", FEW_WAYS)
 def test_damage_to_a_finished_model(way, tmp_path):
     model = make(way, store=tmp_path / "kept").fit(X, Y)
-    expected, scores = bits_of(model), model.decision_function(QUERIES)
+    expected, scores = bits_of(model), answers_of(model, QUERIES)
     for file, damage, rng in draw_damages(tmp_path / "kept", N_DAMAGES, seed=0):
         store = tmp_path / "m"
         shutil.copytree(tmp_path / "kept", store)
         DAMAGES[damage](store / file, rng, store)
-        found = told(store, lambda path=store: daskls.load(path).decision_function(QUERIES))
+        found = told(store, lambda path=store: answers_of(daskls.load(path), QUERIES))
         assert found is None or np.array_equal(found, scores)
         check_refit(way, store, expected)
         shutil.rmtree(store)
