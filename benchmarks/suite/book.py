@@ -207,7 +207,9 @@ PAPERS = (
 TODAY = (
     ("ten_sets", "Classifiers as they are"),
     ("accuracy", "Losses, scales and kernels of VoronoiSVC, beside gradient boosting"),
+    ("more_rows", "Larger tables"),
     ("methods", "All methods on the same sets"),
+    ("advice", "How often advice is right"),
     ("neighborhoods", "C and gamma, selected and as they were"),
     ("probability", "Probabilities"),
 )
