@@ -10,7 +10,7 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test test-all lint types nojit examples notebooks check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
-	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy bench-untuned chaos bits counts mutations
+	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy bench-untuned bench-rows bench-advice chaos bits counts mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -21,10 +21,10 @@ help:
 	@echo "make docs      build the site in build/html: warnings are errors, links are followed"
 	@echo "make release-check  build wheel and sdist, install each in a clean environment, oldest dependencies too, and use it"
 	@echo "make docs-stores  write docs/stores.md, what a store holds, from its table in the code"
-	@echo "make docs-results  write docs/results.md, the papers' tables beside ours, from benchmarks/results"
+	@echo "make docs-results  write docs/results.md and the tables of other pages from benchmarks/results"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
-	@echo "bench-sets, bench-accuracy, bench-untuned  measure what is missing in benchmarks/results: see python -m benchmarks --help"
+	@echo "bench-sets, bench-accuracy, bench-untuned, bench-rows, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make counts    lines of code, docstrings, comments and imports, part by part: FROM=revision TO=revision"
@@ -72,9 +72,10 @@ notebooks: $(READY)
 docs-stores: $(READY)
 	$(BIN)/python -m daskls.store.contents > docs/stores.md
 
-# The page of results, from the tables of the benchmarks; a test compares the page with them.
+# The page of results, and tables on other pages, from those of the benchmarks; a test compares them.
 docs-results: $(READY)
 	$(BIN)/python -m benchmarks.suite.book > docs/results.md
+	$(BIN)/python -m benchmarks.suite.excerpts
 
 $(DOCS_READY): pyproject.toml
 	$(PYTHON) -m venv $(DOCS)
@@ -135,6 +136,14 @@ bench-accuracy: $(BENCH_READY)
 # Classifiers with their defaults, beside each other, on every table: days. QUICK=--quick for a first look.
 bench-untuned: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks untuned $(QUICK)
+
+# The defaults on larger tables, beside LightGBM: ten minutes.
+bench-rows: $(BENCH_READY)
+	$(BENCH_PYTHON) -m benchmarks more_rows
+
+# What fits are told, and the error where it is followed: an hour.
+bench-advice: $(BENCH_READY)
+	$(BENCH_PYTHON) -m benchmarks advice
 
 # Error against the size of cells; one worker against two; what the live view costs.
 bench-cells: $(BENCH_READY)

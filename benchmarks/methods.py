@@ -1,16 +1,18 @@
 """All methods on the same five sets: error, training, prediction a row, size of the model.
 
-One process a measurement, one thread. Features in [0, 1]; for the linear methods (LandmarkSVC,
-LinearSVC) of standard deviation 1. Methods with a grid of their own use it; the others share one C
-and gamma a set, found for scikit-learn's SVC with 3 folds of 3000 rows. What takes more than
-`LIMIT_S` CPU seconds is stopped and left out; prediction is measured on as many rows as fit into
-`PREDICT_S`.
+VoronoiSVC stands there as it is and as in its paper, and LightGBM with its defaults as a mark that
+many know. One process a measurement, one thread. Features in [0, 1]; for the linear methods
+(LandmarkSVC, LinearSVC) of standard deviation 1. Methods with a grid of their own use it; the
+others share one C and gamma a set, found for scikit-learn's SVC with 3 folds of 3000 rows. What
+takes more than `LIMIT_S` CPU seconds is stopped and left out; prediction is measured on as many
+rows as fit into `PREDICT_S`.
 """
 
 import math
 import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,10 @@ import daskls
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, grid, panels, table
 from benchmarks.suite.apart import begin_limit, run_forked
 from benchmarks.suite.data import Data, scaled
+from benchmarks.suite.defaults import lightgbm
 from benchmarks.suite.estimators import about, fit_few, model_nbytes, test_rows, timed_predict
-from benchmarks.suite.papers import PaperSVC
-from benchmarks.suite.tables import cell
+from benchmarks.suite.papers import PAPERS, PaperSVC
+from benchmarks.suite.tables import cell, versions
 
 SETS = ("svmguide1", "ijcnn1", "usps", "letter", "covtype")
 COVTYPE_ROWS = 100_000
@@ -35,7 +38,8 @@ GRID_ROWS = 3000
 FALK = {"n_neighbors": 1000, "selection": "local"}
 # Made with a seed, or with none.
 METHODS: dict[str, Callable[..., Any]] = {
-    "VoronoiSVC": PaperSVC,
+    "VoronoiSVC": daskls.VoronoiSVC,
+    "VoronoiSVC, hinge": PaperSVC,
     "RandomChunkSVC": daskls.RandomChunkSVC,
     "FalkSVC": partial(daskls.FalkSVC, **FALK),
     "FalkSVC, center": partial(daskls.FalkSVC, **FALK, assign="center"),
@@ -46,6 +50,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "NeighborSamplingSVC": daskls.NeighborSamplingSVC,
     "SVC": partial(SVC, cache_size=1000),
     "LinearSVC": partial(LinearSVC, dual=False),
+    "LightGBM": lambda random_state: lightgbm(random_state),
 }
 SHARE_PARAMS = ("KNNSVC", "LocalSamplingSVC", "NeighborSamplingSVC", "SVC")
 LINEAR = ("LandmarkSVC", "LinearSVC")
@@ -101,6 +106,7 @@ def measure_here(method: str, data: Data, params: dict[str, float]) -> Record:
         "classes": len(model.classes_),
         "model_nbytes": model_nbytes(model),
         **about(model),
+        **({"versions": {"lightgbm": version("lightgbm")}} if method == "LightGBM" else {}),
         "warnings": sorted({f"{w.category.__name__}: {w.message}" for w in caught})[:3],
     }
 
@@ -130,16 +136,23 @@ test rows = test_rows:,
 """
 
 
+def sets_text(journal: Journal) -> str:
+    """Return what the sets are."""
+    rows = [next(r for r in journal.where(set=name) if "rows" in r) for name in SETS]
+    columns = "set = set | rows = rows:, | features = features | classes = classes"
+    return f"\n## Sets\n\n{table(columns, rows)}"
+
+
 def overview(journal: Journal) -> str:
     """Return a table of methods and sets for each quantity."""
-    parts = []
+    parts = [sets_text(journal)]
     for title, show in QUANTITIES.items():
         rows = [
             {"method": m, **{s: of_set(journal.find(set=s, method=m), show) for s in SETS}}
             for m in METHODS
         ]
         columns = " | ".join(f"{name} = {name}" for name in ("method", *SETS))
-        parts.append(f"\n{title}:\n\n{table(columns, rows)}")
+        parts.append(f"\n## {title}\n\n{table(columns, rows)}")
     return "".join(parts)
 
 
@@ -165,7 +178,11 @@ def section(name: str, journal: Journal) -> str:
 def report(journal: Journal) -> str:
     return (
         "# All methods on the same sets\n\n"
-        f"{journal.machine}; one process, one thread, one seed, beside other work.\n\n"
+        f"{journal.machine}, {versions(journal.records)}; one process, one thread, one seed, "
+        "beside other work.\n\n"
+        'VoronoiSVC has its defaults; "VoronoiSVC, hinge" is the paper\'s: '
+        f"{', '.join(f'{k}={v!r}' for k, v in PAPERS.items())}. Of covtype, class 2 against the "
+        f"rest, the first {COVTYPE_ROWS:,} training rows. "
         "Features in [0, 1]; of standard deviation 1 for LandmarkSVC and LinearSVC. KNNSVC, "
         "LocalSamplingSVC, NeighborSamplingSVC and SVC share one C and gamma a set, found for SVC "
         f"with 3 folds of at most {GRID_ROWS:,} rows among C={GRID['C']} and gamma={GRID['gamma']} "

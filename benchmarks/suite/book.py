@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["PAPERS", "Item", "Paper", "book"]
+__all__ = ["PAPERS", "Item", "Paper", "book", "sections"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 # Longer tables are linked, not shown.
@@ -207,7 +207,9 @@ PAPERS = (
 TODAY = (
     ("ten_sets", "Classifiers as they are"),
     ("accuracy", "Losses, scales and kernels of VoronoiSVC, beside gradient boosting"),
+    ("more_rows", "Larger tables"),
     ("methods", "All methods on the same sets"),
+    ("advice", "How often advice is right"),
     ("neighborhoods", "C and gamma, selected and as they were"),
     ("probability", "Probabilities of classifiers as they are"),
     ("probability_maps", "Maps to probabilities by a second fit, of version 0.1"),
@@ -242,7 +244,7 @@ def _ten_sets() -> Iterator[str]:
     text = _read("ten_sets")
     yield from ["", "## Classifiers as they are", "", *_about(text), ""]
     yield from ["![Error against CPU seconds](../benchmarks/results/ten_sets.png)", ""]
-    for heading, lines in _sections(text):
+    for heading, lines in sections(text):
         yield from ["", f"**{heading}**", "", *lines]
 
 
@@ -252,11 +254,11 @@ def _item(item: Item) -> Iterator[str]:
         return
     if item.figure:
         yield from ["", f"![{item.names}](../benchmarks/results/{item.source}.png)"]
-    sections = [(h, own) for h, own in _sections(_read(item.source)) if item.heading in ("", h)]
-    if item.heading and not sections:
+    found = [(h, own) for h, own in sections(_read(item.source)) if item.heading in ("", h)]
+    if item.heading and not found:
         raise ValueError(f"{item.source}.md has no table below the heading {item.heading!r}")
-    if sum(len(own) for _, own in sections) <= MOST_LINES:
-        for heading, own in sections:
+    if sum(len(own) for _, own in found) <= MOST_LINES:
+        for heading, own in found:
             shown = heading != item.heading
             yield from ["", *([f"**{heading}**", ""] if shown else []), *own]
     yield from ["", f"[How, and on what machine](../benchmarks/results/{item.source}.md)."]
@@ -279,7 +281,7 @@ def _about(text: str) -> list[str]:
     return text.split("\n\n")[1].splitlines()
 
 
-def _sections(text: str) -> list[tuple[str, list[str]]]:
+def sections(text: str) -> list[tuple[str, list[str]]]:
     """Return the headings of a report, and the lines of the tables below each."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in text.splitlines():

@@ -61,6 +61,8 @@ def about(model: Any) -> Record:
         return {"models": 1, "support": int(model.n_support_.sum())}
     if isinstance(model, LinearSVC):
         return {"models": 1}
+    if not hasattr(model, "fit_report_"):
+        return {}
     selected = getattr(model, "selected_", None) or {}
     return {
         "models": model.n_cells_,

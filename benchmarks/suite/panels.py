@@ -9,9 +9,9 @@ from matplotlib.lines import Line2D
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.journal import Journal
 
-# Squares are scikit-learn's; diamonds one function everywhere; circles local ones.
+# Squares are of other libraries; diamonds one function everywhere; circles local ones.
 MARKERS = {
-    **dict.fromkeys(("SVC", "LinearSVC"), "s"),
+    **dict.fromkeys(("SVC", "LinearSVC", "LightGBM"), "s"),
     **dict.fromkeys(("RandomChunkSVC", "LocalSamplingSVC", "NeighborSamplingSVC"), "D"),
 }
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "linestyle": ""}
@@ -19,7 +19,9 @@ EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "linestyle": ""}
 
 def draw(journal: Journal, sets: Sequence[str], methods: Sequence[str]) -> Figure:
     figure, grid = plt.subplots(2, 3, figsize=(12, 7.5))
-    colors = dict(zip(methods, (*plt.get_cmap("tab20").colors[::2], (0, 0, 0)), strict=True))
+    # Ten strong colors, black, then pale ones.
+    tab = plt.get_cmap("tab20").colors
+    colors = dict(zip(methods, (*tab[::2], (0, 0, 0), *tab[1::2]), strict=False))
     for axes, name in zip(grid.flat, sets, strict=False):
         for method in methods:
             r = journal.find(set=name, method=method)
@@ -58,7 +60,7 @@ def legend(axes: Any, colors: dict[str, Any]) -> None:
 
     names = [mark(m, c, 8, MARKERS.get(m, "o")) for m, c in colors.items()]
     sizes = [mark(f"{mb:g} MB", "white", np.sqrt(area(mb * 1e6))) for mb in (0.01, 1, 100)]
-    title = "circle: local\ndiamond: one function\nsquare: scikit-learn"
+    title = "circle: local\ndiamond: one function\nsquare: other libraries"
     methods = axes.legend(
         handles=names, loc="upper left", fontsize=9, title=title, title_fontsize=9
     )

@@ -310,7 +310,7 @@ class LocalEstimator(Predictions, SharesClient):
             warnings.warn(
                 f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
                 f"feature {names[units[1]]!s}, so that distances hardly see the latter. Pass "
-                'feature_scale="spread" or "learned", or scale X beforehand.',
+                'feature_scale="learned" or "spread", or scale X beforehand.',
                 AdviceWarning,
                 stacklevel=3,
             )

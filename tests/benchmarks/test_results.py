@@ -7,7 +7,7 @@ import matplotlib as mpl
 import pytest
 from PIL import Image
 
-from benchmarks.suite import runner
+from benchmarks.suite import excerpts, runner
 from benchmarks.suite.book import book
 from benchmarks.suite.experiment import find
 
@@ -43,6 +43,19 @@ def test_the_page_of_results_is_of_these_tables():
     """Written by ``make docs-results``."""
     page = Path(__file__).parents[2] / "docs" / "results.md"
     assert page.read_text(encoding="utf-8") == book()
+
+
+@pytest.mark.parametrize("page", excerpts.pages(), ids=lambda page: page.stem)
+def test_tables_on_pages_are_those_of_the_results(page):
+    """Written by ``make docs-results``."""
+    text = page.read_text(encoding="utf-8")
+    assert excerpts.filled(text) == text
+
+
+def test_a_table_that_is_not_there_is_told():
+    text = "<!-- table of methods: Weight -->\n<!-- end of the table -->\n"
+    with pytest.raises(ValueError, match="no table below the heading 'Weight'"):
+        excerpts.filled(text)
 
 
 def copied(name, folder):
