@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from daskls.estimators.chunks import RandomChunkSVC, RandomChunkSVR
     from daskls.estimators.encoder import TableEncoder
     from daskls.estimators.falk import FalkSVC
-    from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
+    from daskls.estimators.knn import KNNSVC, KernelKNNClassifier, KernelKNNRegressor
     from daskls.estimators.landmark import LandmarkSVC
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
@@ -39,6 +39,7 @@ __all__ = [
     "GridEdgeWarning",
     "KNNSVMNoiseFilter",
     "KernelKNNClassifier",
+    "KernelKNNRegressor",
     "LandmarkSVC",
     "LocalSamplingSVC",
     "MemoryPlanError",

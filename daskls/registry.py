@@ -69,7 +69,13 @@ METHODS = (
     ),
     Entry("falk", "falk", "estimators.falk:FalkSVC", "methods.neighborhoods.method:Falk"),
     Entry("knnsvm", "knnsvm", "estimators.knn:KNNSVC", "methods.neighborhoods.method:KNNSVM"),
-    Entry("knn", "knn", "estimators.knn:KernelKNNClassifier", "methods.neighborhoods.method:KNN"),
+    Entry(
+        "knn",
+        "knn",
+        "estimators.knn:KernelKNNClassifier",
+        "methods.neighborhoods.method:KNN",
+        "estimators.knn:KernelKNNRegressor",
+    ),
 )
 # The noise filters, by the method's option on the command line.
 FILTERS = {

@@ -6,13 +6,14 @@ predicts loads no solver.
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from daskls.errors import ParameterError
 from daskls.records import Decision, SolverSpec, TargetKind
 from daskls.registry import load_object
-from daskls.solvers.base import LocalSolver
+from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 
-__all__ = ["LOSSES", "Loss", "find_loss", "find_solver", "losses_of"]
+__all__ = ["LOSSES", "Loss", "find_loss", "find_neighborhood_solver", "find_solver", "losses_of"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Loss:
     knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
         of one class against all others: maps to probabilities need no fit of their own.
     unused : tuple of str. Parameters of estimators that it has no use for.
+    neighborhoods : str. The `NeighborhoodSolver` of it, likewise; empty where it has none.
     """
 
     solver: str
@@ -36,10 +38,14 @@ class Loss:
     is_global: bool = False
     knows_held_out: bool = False
     unused: tuple[str, ...] = ()
+    neighborhoods: str = ""
 
 
 LOSSES: dict[tuple[TargetKind, str], Loss] = {
-    ("classes", "hinge"): Loss("solvers.hinge.solver:HingeSolver"),
+    ("classes", "hinge"): Loss(
+        "solvers.hinge.solver:HingeSolver",
+        neighborhoods="solvers.hinge.neighborhood:HingeNeighborhoods",
+    ),
     ("classes", "squared_error"): Loss(
         "solvers.squares.solver:SquaresSolver",
         decision="ovr",
@@ -93,10 +99,28 @@ def find_solver(spec: SolverSpec) -> LocalSolver:
     ------
     ParameterError : no loss of that name
     """
-    return _load(find_loss(spec).solver)
+    solver: LocalSolver = _load(find_loss(spec).solver)
+    return solver
+
+
+def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
+    """Return what trains neighborhoods by a spec's loss; its module is imported at the first call.
+
+    Raises
+    ------
+    ParameterError : no loss of that name, or one of cells alone
+    """
+    place = find_loss(spec).neighborhoods
+    if not place:
+        known = ", ".join(repr(name) for (_, name), loss in LOSSES.items() if loss.neighborhoods)
+        raise ParameterError(
+            f"loss={spec.loss!r} trains cells of {spec.target} and no neighborhoods; those are "
+            f"trained by {known}. Give one of these."
+        )
+    solver: NeighborhoodSolver = _load(place)
+    return solver
 
 
 @cache
-def _load(place: str) -> LocalSolver:
-    solver: LocalSolver = load_object(place)()
-    return solver
+def _load(place: str) -> Any:
+    return load_object(place)()

@@ -9,6 +9,7 @@ from daskls import (
     KNNSVC,
     FalkSVC,
     KernelKNNClassifier,
+    KernelKNNRegressor,
     LandmarkSVC,
     LocalSamplingSVC,
     NeighborSamplingSVC,
@@ -34,6 +35,7 @@ CHOSEN = [
     LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
     KNNSVC(15, random_state=0),
     KernelKNNClassifier(5, random_state=0),
+    KernelKNNRegressor(5, random_state=0),
     LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
     NeighborSamplingSVC(0.5, random_state=0),
 ]
