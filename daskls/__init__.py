@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from daskls.estimators.chunks import RandomChunkSVC, RandomChunkSVR
     from daskls.estimators.encoder import TableEncoder
-    from daskls.estimators.falk import FalkSVC
+    from daskls.estimators.falk import FalkSVC, FalkSVR
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier, KernelKNNRegressor
     from daskls.estimators.landmark import LandmarkSVC
     from daskls.estimators.load import load
@@ -36,6 +36,7 @@ __all__ = [
     "DataError",
     "FalkNoiseFilter",
     "FalkSVC",
+    "FalkSVR",
     "GridEdgeWarning",
     "KNNSVMNoiseFilter",
     "KernelKNNClassifier",

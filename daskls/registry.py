@@ -67,7 +67,13 @@ METHODS = (
     Entry(
         "cglq", "cglq", "estimators.sampling:NeighborSamplingSVC", "methods.sampling.method:CGLQ"
     ),
-    Entry("falk", "falk", "estimators.falk:FalkSVC", "methods.neighborhoods.method:Falk"),
+    Entry(
+        "falk",
+        "falk",
+        "estimators.falk:FalkSVC",
+        "methods.neighborhoods.method:Falk",
+        "estimators.falk:FalkSVR",
+    ),
     Entry("knnsvm", "knnsvm", "estimators.knn:KNNSVC", "methods.neighborhoods.method:KNNSVM"),
     Entry(
         "knn",

@@ -58,6 +58,7 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         decision="values",
         is_global=True,
         unused=("cv", "search", "refit", "tol"),
+        neighborhoods="solvers.squares.neighborhood:NumberNeighborhoods",
     ),
 }
 

@@ -8,6 +8,7 @@ from support import PAPERS
 from daskls import (
     KNNSVC,
     FalkSVC,
+    FalkSVR,
     KernelKNNClassifier,
     KernelKNNRegressor,
     LandmarkSVC,
@@ -32,6 +33,7 @@ CHOSEN = [
     VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0, **PAPERS),
     RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
     FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
+    FalkSVR(20, C=10.0, gamma=0.1, random_state=0),
     LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
     KNNSVC(15, random_state=0),
     KernelKNNClassifier(5, random_state=0),

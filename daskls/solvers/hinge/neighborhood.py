@@ -12,7 +12,6 @@ from typing import cast
 import numpy as np
 
 from daskls.records import (
-    EPS,
     CellReport,
     Codes,
     Float32,
@@ -28,34 +27,12 @@ from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.hinge.solver import HINGE
-from daskls.solvers.percentiles import width_gammas
+from daskls.solvers.percentiles import neighborhood_grid
 from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.sums import total
 
 __all__ = ["HingeNeighborhoods", "label_probability"]
-
-
-def _grid(
-    own: LocalRows,
-    order: Int64,
-    cell: CellData,
-    percentiles: tuple[float, ...] | None,
-    seed: tuple[int, ...],
-) -> Grid:
-    """Return the candidates of a neighborhood: given ones, or widths from its distances."""
-    spec = own.spec
-    if spec.C is None:
-        raise AssertionError("a neighborhood's candidates of C are given")
-    costs = tuple(sorted(spec.C))
-    if percentiles is None:
-        gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
-        return own.in_units(Grid(gammas, costs, 1.0))
-    # Equal rows come out of the expanded squares with what rounding left of them.
-    noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
-    # The same pairs whatever order the folds have put the rows in.
-    gammas = width_gammas(cell.base, percentiles, seed, noise, np.argsort(order))
-    return Grid(gammas, costs, 1.0)
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
@@ -91,7 +68,11 @@ class HingeNeighborhoods(NeighborhoodSolver):
             error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
             return np.full((count_gammas(spec, near.percentiles), spec.n_costs, 2), error)
         order, cell = own.data(_inner_folds(own, n_inner, near.seed))
-        return _errors(cell, spec, _grid(own, order, cell, near.percentiles, near.seed))
+        return _errors(
+            cell,
+            spec,
+            neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order)),
+        )
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
         """As of `NeighborhoodSolver`: a constant of one class, or where all rows are equal."""
@@ -103,7 +84,7 @@ class HingeNeighborhoods(NeighborhoodSolver):
         m = len(near.X)
         folds = _inner_folds(own, near.n_inner, near.seed) if has_choice else np.zeros(m, np.int64)
         order, cell = own.data(folds)
-        grid = _grid(own, order, cell, near.percentiles, near.seed)
+        grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
         search = HINGE.search(cell, spec, grid) if has_choice else None
         choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
         return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
@@ -117,7 +98,7 @@ class HingeNeighborhoods(NeighborhoodSolver):
             yield from [own.constant(report)] * n_candidates
             return
         order, cell = own.data(np.zeros(len(near.X), np.int64))
-        grid = _grid(own, order, cell, near.percentiles, near.seed)
+        grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
         for gamma in grid.gammas:
             choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
             for cost in grid.costs:
@@ -192,7 +173,7 @@ def label_probability(
     if _is_trivial(own):
         return float(mine.mean())
     order, cell = own.data(assign_folds(own.present, spec.cv, seed))
-    grid = _grid(own, order, cell, None, seed)
+    grid = neighborhood_grid(own, cell.base, None, seed)
     values = _held_out_values(cell, spec, grid)
     held_out = np.isfinite(values)
     a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1)
