@@ -141,7 +141,7 @@ def left_out_errors(rows, y, weights, n_inner, C, gamma):
 
 @pytest.mark.parametrize("selection", ["local", "each"])
 def test_inner_rows_are_left_out_one_at_a_time(selection):
-    params = {"C": [0.5, 50.0], "gamma": [0.5, 5.0, 50.0], "selection": selection}
+    params = {"C": [5.0, 50.0, 500.0], "gamma": [1.0, 4.0], "selection": selection}
     rows, y, weights = X[:150], TWO[:150], WEIGHTS[:150]
     model = falk(40, n_selected=30, **params).fit(rows, y, weights)
     entered = (y - np.average(y, axis=0, weights=weights)) / model._reader.target.scale
@@ -160,7 +160,7 @@ def test_inner_rows_are_left_out_one_at_a_time(selection):
         assert len(set(zip(report.C, report.gamma, strict=True))) > 1
         return
     errors = np.array(model.selected_["errors"])
-    assert errors.shape == (1, 3, 2)
+    assert errors.shape == (1, 2, 3)
     drawn = SELECTED_ROWS.generator(0, n_rows=150).choice(150, 30, replace=False)
     found = [errors_around(row) for row in drawn.tolist()]
     expected = np.sum([own for own, _ in found], axis=0) / sum(weight for _, weight in found)
