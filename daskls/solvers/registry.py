@@ -113,10 +113,10 @@ def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
     """
     place = find_loss(spec).neighborhoods
     if not place:
-        known = ", ".join(repr(name) for (_, name), loss in LOSSES.items() if loss.neighborhoods)
+        own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]
         raise ParameterError(
-            f"loss={spec.loss!r} trains cells of {spec.target} and no neighborhoods; those are "
-            f"trained by {known}. Give one of these."
+            f"loss={spec.loss!r} of {spec.target} trains cells and no neighborhoods; those are "
+            f"trained by {', '.join(map(repr, own))}. Give one of these."
         )
     solver: NeighborhoodSolver = _load(place)
     return solver

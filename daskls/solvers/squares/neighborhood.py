@@ -17,7 +17,7 @@ from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.percentiles import neighborhood_grid
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.squares.cell import MergedRows, merge_equal_rows
-from daskls.solvers.squares.solver import EVALUATED_ROWS, NumbersSolver, Solved, evenly
+from daskls.solvers.squares.solver import EVALUATED_ROWS, NumbersSolver, SolvedCell, evenly
 from daskls.solvers.squares.system import System
 from daskls.solvers.sums import total
 
@@ -115,7 +115,7 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         grid = neighborhood_grid(own, base, near.percentiles, near.seed)
         return OpenProblem(own, Y, merged, base, grid, near.n_inner)
 
-    def _at(self, problem: OpenProblem, gamma: float, cost: float, asked: Int64) -> Solved:
+    def _at(self, problem: OpenProblem, gamma: float, cost: float, asked: Int64) -> SolvedCell:
         """Return the solution of one candidate."""
         own, merged = problem.own, problem.merged
         kernel = kernel_of(own.spec, gamma)

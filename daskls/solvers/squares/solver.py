@@ -35,7 +35,14 @@ from daskls.solvers.squares.cell import (
 )
 from daskls.solvers.squares.system import Solution, System
 
-__all__ = ["EVALUATED_ROWS", "NumbersSolver", "Solved", "SquaresSolver", "cell_kernel", "evenly"]
+__all__ = [
+    "EVALUATED_ROWS",
+    "NumbersSolver",
+    "SolvedCell",
+    "SquaresSolver",
+    "cell_kernel",
+    "evenly",
+]
 
 # What rounding coefficients to float32 may move a training row's value by, as a standard deviation.
 MAX_MOVE = 5e-3
@@ -51,7 +58,7 @@ EVALUATED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedCell:
     """The solution of a cell's merged rows, with the values of those that were asked for."""
 
     own: LocalRows
@@ -129,14 +136,14 @@ class SquaresSolver(LocalSolver):
         system: System,
         cost: float,
         asked: Int64,
-    ) -> Solved:
+    ) -> SolvedCell:
         """Return the solution at one C, with held-out values of the merged rows that are asked."""
         ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
         found = system.solve(merged.Y, ridges, offset=own.spec.fit_intercept, held_out=asked)
-        return Solved(own, Y, merged, cost, ridges, system.diagonal, found, asked)
+        return SolvedCell(own, Y, merged, cost, ridges, system.diagonal, found, asked)
 
     def _laid_out(
-        self, solved: Solved, kernel: KernelSpec, few: Int64, report: CellReport
+        self, solved: SolvedCell, kernel: KernelSpec, few: Int64, report: CellReport
     ) -> LocalModel:
         """Return a solution as a model, with the error of a few of the merged rows."""
         own, found, A = solved.own, solved.found, solved.merged.A
@@ -186,7 +193,7 @@ class SquaresSolver(LocalSolver):
         """Return the codes of what a cell has a function for."""
         return own.classes.astype(np.int32)
 
-    def _error(self, solved: Solved, few: Int64) -> float:
+    def _error(self, solved: SolvedCell, few: Int64) -> float:
         """Return the weighted share of wrong rows among some, left out with their copies."""
         own, merged, values = solved.own, solved.merged, solved.values_of(few)
         at = np.full(len(merged.A), -1)
@@ -259,12 +266,12 @@ class NumbersSolver(SquaresSolver):
         """As of `SquaresSolver`: the numbers of a row's target."""
         return np.arange(Y.shape[1], dtype=np.int32)
 
-    def _error(self, solved: Solved, few: Int64) -> float:
+    def _error(self, solved: SolvedCell, few: Int64) -> float:
         """Return the weighted mean of squared errors of some rows, each left out by itself."""
         rows, squared = self._left_out(solved, few)
         return float(np.average(squared, weights=solved.own.weights[rows]))
 
-    def _left_out(self, solved: Solved, few: Int64) -> tuple[Int64, Float64]:
+    def _left_out(self, solved: SolvedCell, few: Int64) -> tuple[Int64, Float64]:
         """Return all copies of some merged rows, and the squared error of each without itself."""
         found = replace(solved.found, inverse=solved.inverse_of(few))
         own, Y = solved.own, solved.Y
