@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     )
     from daskls.estimators.chunks import RandomChunkSVC, RandomChunkSVR
     from daskls.estimators.encoder import TableEncoder
-    from daskls.estimators.falk import FalkSVC
-    from daskls.estimators.knn import KNNSVC, KernelKNNClassifier
+    from daskls.estimators.falk import FalkSVC, FalkSVR
+    from daskls.estimators.knn import KNNSVC, KernelKNNClassifier, KernelKNNRegressor
     from daskls.estimators.landmark import LandmarkSVC
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
@@ -36,9 +36,11 @@ __all__ = [
     "DataError",
     "FalkNoiseFilter",
     "FalkSVC",
+    "FalkSVR",
     "GridEdgeWarning",
     "KNNSVMNoiseFilter",
     "KernelKNNClassifier",
+    "KernelKNNRegressor",
     "LandmarkSVC",
     "LocalSamplingSVC",
     "MemoryPlanError",

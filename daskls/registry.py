@@ -67,9 +67,21 @@ METHODS = (
     Entry(
         "cglq", "cglq", "estimators.sampling:NeighborSamplingSVC", "methods.sampling.method:CGLQ"
     ),
-    Entry("falk", "falk", "estimators.falk:FalkSVC", "methods.neighborhoods.method:Falk"),
+    Entry(
+        "falk",
+        "falk",
+        "estimators.falk:FalkSVC",
+        "methods.neighborhoods.method:Falk",
+        "estimators.falk:FalkSVR",
+    ),
     Entry("knnsvm", "knnsvm", "estimators.knn:KNNSVC", "methods.neighborhoods.method:KNNSVM"),
-    Entry("knn", "knn", "estimators.knn:KernelKNNClassifier", "methods.neighborhoods.method:KNN"),
+    Entry(
+        "knn",
+        "knn",
+        "estimators.knn:KernelKNNClassifier",
+        "methods.neighborhoods.method:KNN",
+        "estimators.knn:KernelKNNRegressor",
+    ),
 )
 # The noise filters, by the method's option on the command line.
 FILTERS = {

@@ -52,6 +52,11 @@ class Target:
         return 1 if self.kind == "classes" else len(self.center)
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of a row's."""
+        return self.width * self.dtype.itemsize
+
+    @property
     def n_functions(self) -> int:
         """What a model of all rows may have a function each for: classes, or numbers of a row."""
         return self.n_classes if self.kind == "classes" else self.width

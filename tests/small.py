@@ -76,6 +76,12 @@ WAYS = {
         {"selection": "grid", "C": [1, 10]},
         {"kernel": "poly", "gamma": 1.0, "assign": "center"},
     ],
+    "FalkSVR": [
+        {"selection": "local", "C": [1, 10], "gamma": None},
+        {"selection": "grid", "C": [1, 10]},
+        {"selection": "each", "C": [1, 10], "assign": "k_centers"},
+        {"kernel": "poly", "gamma": 1.0, "assign": "center"},
+    ],
     "LandmarkSVC": [{"projection": "rbf", "C": 1.0}],
     "LocalSamplingSVC": [
         {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5},

@@ -13,7 +13,8 @@ from daskls.solvers.registry import LOSSES, losses_of
 
 PACKAGE = Path(__file__).parents[1] / "daskls"
 NAMES = {*KERNELS, *(name for _, name in LOSSES)}
-ENTRIES = [*KERNELS.values(), *(loss.solver for loss in LOSSES.values())]
+SOLVERS = [own for loss in LOSSES.values() for own in (loss.solver, loss.neighborhoods) if own]
+ENTRIES = [*KERNELS.values(), *SOLVERS]
 CLASSES = {entry.partition(":")[2] for entry in ENTRIES}
 # Where the names and the classes are at home.
 REGISTRIES = {"kernels/registry.py", "solvers/registry.py"}

@@ -1,4 +1,4 @@
-"""The lazy methods: at prediction, the neighbors of a query vote or train an SVM."""
+"""The lazy methods: at prediction, the neighbors of a query train an SVM, vote or are averaged."""
 
 import os
 from collections.abc import Sequence
@@ -12,12 +12,13 @@ from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     SVM_CONSTRAINTS,
     NeighborhoodClassifier,
+    NeighborhoodEstimator,
+    NeighborhoodRegressor,
     counts,
     open_widths,
     selecting_spec,
     selection_of,
     selects,
-    svm_spec,
 )
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.estimators.scale import FeatureScaleParam
@@ -25,7 +26,7 @@ from daskls.kernels.registry import find_kernel
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
 
-__all__ = ["KNNSVC", "KernelKNNClassifier", "check_single"]
+__all__ = ["KNNSVC", "KernelKNNClassifier", "KernelKNNRegressor", "check_single"]
 
 
 def one_count(estimator: Any) -> int:
@@ -157,8 +158,52 @@ class KNNSVC(NeighborhoodClassifier):
         return selection_of(self)
 
 
+class KernelKNN(NeighborhoodEstimator):
+    """An estimator by the k nearest rows themselves: nothing is trained."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NeighborhoodEstimator._parameter_constraints,
+        **{name: SVM_CONSTRAINTS[name] for name in ("kernel", "gamma", "degree", "coef0")},
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        kernel: str = "rbf",
+        gamma: float | Sequence[float] | None = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        feature_scale: FeatureScaleParam = None,
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.feature_scale = feature_scale
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # What every spec has and neighbors do not need.
+    C = None
+    tol = 1e-3
+
+    def _solver(self) -> SolverSpec:
+        return check_single(self._spec((1.0,)))
+
+    def _method(self) -> KNN:
+        return KNN(n_neighbors=(one_count(self),))
+
+
 @share_docs()
-class KernelKNNClassifier(NeighborhoodClassifier):
+class KernelKNNClassifier(KernelKNN, NeighborhoodClassifier):
     """FkNN: the majority of the k nearest rows, near in the kernel's feature space.
 
     Parameters
@@ -192,42 +237,40 @@ class KernelKNNClassifier(NeighborhoodClassifier):
     [0, 1]
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **NeighborhoodClassifier._parameter_constraints,
-        **{name: SVM_CONSTRAINTS[name] for name in ("kernel", "gamma", "degree", "coef0")},
-    }
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        kernel: str = "rbf",
-        gamma: float | Sequence[float] | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        feature_scale: FeatureScaleParam = None,
-        store: str | os.PathLike[str] | None = None,
-        client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.feature_scale = feature_scale
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+@share_docs()
+class KernelKNNRegressor(KernelKNN, NeighborhoodRegressor):
+    """The mean of the numbers of the k nearest rows, near in the kernel's feature space.
 
-    # What every spec has and votes do not need.
-    C = None
-    tol = 1e-3
+    Means are weighted by ``sample_weight``. y may have several columns, (n, t).
 
-    def _solver(self) -> SolverSpec:
-        return check_single(svm_spec(self, (1.0,)))
+    Parameters
+    ----------
+    n_neighbors : int, default 5
+        k, the rows of a neighborhood; at most all rows there are.
+    {kernel}
+        "rbf" and "linear" order rows as the Euclidean distance does.
+    gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
+    {degree, coef0, feature_scale, store, client, random_state, verbose}
 
-    def _method(self) -> KNN:
-        return KNN(n_neighbors=(one_count(self),))
+    Attributes
+    ----------
+    {n_features_in_, feature_names_in_}
+    {feature_scale_}
+    n_cells_ : int. 0: nothing is trained.
+    {stage_s_}
+
+    References
+    ----------
+    Segata: FaLKM-lib v1.0, 2009, section 2.1, of neighbors. Cover: Estimation by the nearest
+    neighbor rule, IEEE Transactions on Information Theory, 1968.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import KernelKNNRegressor
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    >>> model = KernelKNNRegressor(n_neighbors=3).fit(X, [0.0, 0.3, 0.6, 5.0, 6.0])
+    >>> model.predict([[0.4], [9.0]]).round(2)
+    array([0.3 , 3.87])
+    """

@@ -1,7 +1,8 @@
-"""The base of classifiers on neighborhoods: parameters and their constraints."""
+"""The base of estimators on neighborhoods: parameters and their constraints."""
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.estimators.base import LocalClassifier
+from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
 from daskls.estimators.inputs import candidates, flat
 from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, has_width
 from daskls.kernels.registry import kernels_with
@@ -25,6 +26,8 @@ __all__ = [
     "SELECTION_COSTS",
     "SVM_CONSTRAINTS",
     "NeighborhoodClassifier",
+    "NeighborhoodEstimator",
+    "NeighborhoodRegressor",
     "advice_on_selection",
     "counts",
     "open_widths",
@@ -71,8 +74,11 @@ def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(np.unique(values).tolist())
 
 
-class NeighborhoodClassifier(ScalesFeatures, LocalClassifier):
-    """A classifier whose training rows are kept by leaf, so that neighbors can be found."""
+class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
+    """An estimator whose training rows are kept by leaf, so that neighbors can be found."""
+
+    # What models of neighborhoods are trained by.
+    _local_loss: ClassVar[str]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -81,6 +87,10 @@ class NeighborhoodClassifier(ScalesFeatures, LocalClassifier):
 
     def _method(self) -> NeighborMethod:
         raise NotImplementedError
+
+    def _spec(self, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
+        """Return the solver's part of the parameters, with these C where none is given."""
+        return replace(svm_spec(self, C, cv), target=self._kind, loss=self._local_loss)
 
     def _validate_params(self) -> None:
         """Refuse parameters out of range, and kernels that neighbors cannot be searched by."""
@@ -96,6 +106,20 @@ class NeighborhoodClassifier(ScalesFeatures, LocalClassifier):
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         """Return what the selection calls for."""
         return advice_on_selection(self, "The one choice for all neighborhoods")
+
+
+class NeighborhoodClassifier(NeighborhoodEstimator, LocalClassifier):
+    """A classifier on neighborhoods."""
+
+    _local_loss: ClassVar[str] = "hinge"
+
+
+class NeighborhoodRegressor(NeighborhoodEstimator, LocalRegressor):
+    """A regressor on neighborhoods."""
+
+    _local_loss: ClassVar[str] = "squared_error"
+    # What every spec has and a linear system does not need.
+    tol = 1e-3
 
 
 def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:

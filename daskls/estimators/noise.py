@@ -19,7 +19,7 @@ from daskls.estimators.inputs import check_input, is_in_memory
 from daskls.estimators.knn import KNNSVC, check_single
 from daskls.estimators.neighborhoods import SVM_CONSTRAINTS, NeighborhoodClassifier, svm_spec
 from daskls.estimators.scale import FeatureScaleParam
-from daskls.records import Float64
+from daskls.records import Float64, TargetKind
 from daskls.run.compute import compute
 from daskls.run.rows import open_rows
 from daskls.run.values import check_values
@@ -38,6 +38,7 @@ class NoiseFilter(SharesClient):
 
     client: Any
     model_: NeighborhoodClassifier
+    _kind: ClassVar[TargetKind] = "classes"
 
     def _classifier(self) -> NeighborhoodClassifier:
         """Return the classifier whose neighborhoods evaluate the rows."""

@@ -4,11 +4,18 @@ import numpy as np
 
 from daskls.kernels.decision import decide_pairs
 from daskls.kernels.votes import class_scores, rest_scores, vote_scores
-from daskls.records import Float64, Labels, LocalModel, Reals
+from daskls.records import Float64, Labels, LocalModel, Mask, Reals, Targets
 from daskls.solvers.evaluate import cell_scores
 from daskls.targets import Target
 
-__all__ = ["empty_scores", "held_out_scores", "labels_of", "model_scores", "model_values"]
+__all__ = [
+    "empty_scores",
+    "held_out_scores",
+    "labels_of",
+    "misses_of",
+    "model_scores",
+    "model_values",
+]
 
 
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
@@ -61,3 +68,15 @@ def labels_of(scores: Float64, classes: Labels) -> Labels:
     winners = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
     labels: Labels = classes[winners]
     return labels
+
+
+def misses_of(scores: Float64, targets: Targets, target: Target) -> Float64:
+    """Return what each row's scores miss its target by, float64 (m,).
+
+    1 where another class won; of numbers the squared error, the mean of a row's.
+    """
+    if target.kind == "numbers":
+        squared: Float64 = ((scores.reshape(targets.shape) - targets) ** 2).mean(axis=1)
+        return squared
+    is_wrong: Mask = labels_of(scores, np.arange(target.n_classes)) != targets
+    return is_wrong.astype(np.float64)

@@ -20,7 +20,14 @@ from daskls.records import (
     Targets,
 )
 
-__all__ = ["ROW_TEMPORARIES", "CellRows", "LocalSolver", "Sizes"]
+__all__ = [
+    "ROW_TEMPORARIES",
+    "CellRows",
+    "LocalSolver",
+    "Neighborhood",
+    "NeighborhoodSolver",
+    "Sizes",
+]
 
 # Small vectors of one value a row, of all the functions that are active at the peak.
 ROW_TEMPORARIES = 128
@@ -102,3 +109,59 @@ class LocalSolver(ABC):
     def n_coefficients(self, sizes: Sizes) -> int:
         """Return the rows of a model's ``coef``: of one-vs-one a class's against each other."""
         return sizes.n_classes - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Neighborhood:
+    """A center's k nearest rows, in order, and what is tried on them.
+
+    Attributes
+    ----------
+    X : real array, shape (k, d). Nearest first.
+    targets : array, shape (k,) or (k, t), as of `CellRows`
+    weights : float array, shape (k,), > 0
+    n_inner : int. k': the first so many rows, on which candidates are compared.
+    spec : SolverSpec. Its C, and gamma if ``percentiles`` is None, are the candidates.
+    percentiles : tuple of float, decreasing, or None. Widths, as percentiles of the distances.
+    seed : tuple of int. Names the neighborhood.
+    """
+
+    X: Reals
+    targets: Targets
+    weights: Float64
+    n_inner: int
+    spec: SolverSpec
+    percentiles: tuple[float, ...] | None
+    seed: tuple[int, ...]
+
+
+class NeighborhoodSolver(ABC):
+    """Trains the models of neighborhoods. It has no state, as a `LocalSolver`.
+
+    A model predicts queries near its center, so candidates are compared there: on the k' inner
+    rows, while the outer ones always train.
+    """
+
+    @abstractmethod
+    def grid_errors(self, near: Neighborhood) -> Float64:
+        """Return the errors of every candidate on inner rows that its model did not see.
+
+        Returns
+        -------
+        errors : float64 array, shape (n_gammas, n_costs, 2), widest first, smallest C first. What
+            inner rows miss, times their weight and summed; the weight of all inner rows.
+        """
+
+    @abstractmethod
+    def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
+        """Train one model; of several candidates, the best on the inner rows.
+
+        Parameters
+        ----------
+        near : Neighborhood
+        report : CellReport. Carries the cell's and the leaf's number; the rest is filled in.
+        """
+
+    @abstractmethod
+    def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
+        """Yield the model of every candidate: widest first, smallest C first."""

@@ -1,11 +1,13 @@
-"""The candidate widths of a neighborhood: percentiles of the distances within it."""
+"""The candidates of a neighborhood: its widths are percentiles of the distances within it."""
 
 import numpy as np
 
 from daskls.kernels.ranks import pair_values, ranked_values
-from daskls.records import Float32, Int64
+from daskls.records import EPS, Float32, Int64
+from daskls.solvers.grid import Grid
+from daskls.solvers.rows import LocalRows
 
-__all__ = ["sampled_strides", "width_gammas"]
+__all__ = ["neighborhood_grid", "sampled_strides", "width_gammas"]
 
 # Distances of which a percentile is taken; more pairs than this are drawn by seed.
 MAX_PAIRS = 100_000
@@ -66,3 +68,35 @@ def width_gammas(
         positive = pairs[pairs > 0]
         widths[widths == 0] = np.sqrt(positive.min() if len(positive) else squared.max())
     return tuple((widths**-2.0).tolist())
+
+
+def neighborhood_grid(
+    own: LocalRows,
+    base: Float32,
+    percentiles: tuple[float, ...] | None,
+    seed: tuple[int, ...],
+    positions: Int64 | None = None,
+) -> Grid:
+    """Return the candidates of a neighborhood: given ones, or widths from its distances.
+
+    Parameters
+    ----------
+    own : LocalRows. Its spec holds the candidates that are given.
+    base : float32 array, shape (m, m). What the kernel is a function of, of rows in their unit.
+    percentiles, seed, positions : as for `width_gammas`; without percentiles gamma is given, too
+
+    Returns
+    -------
+    grid : Grid, its gammas in units
+    """
+    spec = own.spec
+    if spec.C is None:
+        raise AssertionError("a neighborhood's candidates of C are given")
+    costs = tuple(sorted(spec.C))
+    if percentiles is None:
+        gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
+        return own.in_units(Grid(gammas, costs, 1.0))
+    # Equal rows come out of the expanded squares with what rounding left of them.
+    noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
+    # The same pairs whatever order the folds have put the rows in.
+    return Grid(width_gammas(base, percentiles, seed, noise, positions), costs, 1.0)

@@ -6,13 +6,14 @@ predicts loads no solver.
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from daskls.errors import ParameterError
 from daskls.records import Decision, SolverSpec, TargetKind
 from daskls.registry import load_object
-from daskls.solvers.base import LocalSolver
+from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 
-__all__ = ["LOSSES", "Loss", "find_loss", "find_solver", "losses_of"]
+__all__ = ["LOSSES", "Loss", "find_loss", "find_neighborhood_solver", "find_solver", "losses_of"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Loss:
     knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
         of one class against all others: maps to probabilities need no fit of their own.
     unused : tuple of str. Parameters of estimators that it has no use for.
+    neighborhoods : str. The `NeighborhoodSolver` of it, likewise; empty where it has none.
     """
 
     solver: str
@@ -38,10 +40,14 @@ class Loss:
     costs_by_cell: bool = False
     knows_held_out: bool = False
     unused: tuple[str, ...] = ()
+    neighborhoods: str = ""
 
 
 LOSSES: dict[tuple[TargetKind, str], Loss] = {
-    ("classes", "hinge"): Loss("solvers.hinge.solver:HingeSolver"),
+    ("classes", "hinge"): Loss(
+        "solvers.hinge.solver:HingeSolver",
+        neighborhoods="solvers.hinge.neighborhood:HingeNeighborhoods",
+    ),
     ("classes", "squared_error"): Loss(
         "solvers.squares.solver:SquaresSolver",
         decision="ovr",
@@ -53,7 +59,8 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         "solvers.squares.solver:NumbersSolver",
         decision="values",
         is_global=True,
-        unused=("epsilon", "cv", "tol"),
+        unused=("epsilon", "cv", "search", "refit", "tol"),
+        neighborhoods="solvers.squares.neighborhood:NumberNeighborhoods",
     ),
     ("numbers", "epsilon_insensitive"): Loss(
         "solvers.tube:TubeSolver", decision="values", is_global=True, costs_by_cell=True
@@ -98,10 +105,28 @@ def find_solver(spec: SolverSpec) -> LocalSolver:
     ------
     ParameterError : no loss of that name
     """
-    return _load(find_loss(spec).solver)
+    solver: LocalSolver = _load(find_loss(spec).solver)
+    return solver
+
+
+def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
+    """Return what trains neighborhoods by a spec's loss; its module is imported at the first call.
+
+    Raises
+    ------
+    ParameterError : no loss of that name, or one of cells alone
+    """
+    place = find_loss(spec).neighborhoods
+    if not place:
+        own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]
+        raise ParameterError(
+            f"loss={spec.loss!r} of {spec.target} trains cells and no neighborhoods; those are "
+            f"trained by {', '.join(map(repr, own))}. Give one of these."
+        )
+    solver: NeighborhoodSolver = _load(place)
+    return solver
 
 
 @cache
-def _load(place: str) -> LocalSolver:
-    solver: LocalSolver = load_object(place)()
-    return solver
+def _load(place: str) -> Any:
+    return load_object(place)()

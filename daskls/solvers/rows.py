@@ -127,10 +127,10 @@ class LocalRows:
 
     def in_units(self, grid: Grid) -> Grid:
         """Return the grid for rows measured in ``unit``."""
-        return replace(grid, gammas=tuple(gamma * self._gamma_unit for gamma in grid.gammas))
+        return replace(grid, gammas=tuple(gamma * self.gamma_unit for gamma in grid.gammas))
 
     @property
-    def _gamma_unit(self) -> float:
+    def gamma_unit(self) -> float:
         """The factor of gamma for rows measured in ``unit``."""
         return 1.0 / find_kernel(self.spec.kernel).gamma_of(self.unit)
 
@@ -173,7 +173,7 @@ class LocalRows:
         by_class = np.argsort(cell.codes, kind="stable")
         coef, codes = choice.coef[:, by_class], cell.codes[by_class]
         support = np.flatnonzero(np.any(coef != 0, axis=0))
-        kernel = replace(choice.kernel, gamma=choice.kernel.gamma / self._gamma_unit)
+        kernel = replace(choice.kernel, gamma=choice.kernel.gamma / self.gamma_unit)
         report = replace(
             report,
             C=choice.C,

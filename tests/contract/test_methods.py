@@ -114,7 +114,8 @@ def fitted(small_leaves):
 
     def find(name, n_classes=3):
         if (name, n_classes) not in made:
-            made[name, n_classes] = small(name).fit(X, Y if n_classes == 3 else TWO)
+            two = TWO.astype(float) if is_regressor(small(name)) else TWO
+            made[name, n_classes] = small(name).fit(X, Y if n_classes == 3 else two)
         return made[name, n_classes]
 
     return find

@@ -8,7 +8,9 @@ from support import PAPERS
 from daskls import (
     KNNSVC,
     FalkSVC,
+    FalkSVR,
     KernelKNNClassifier,
+    KernelKNNRegressor,
     LandmarkSVC,
     LocalSamplingSVC,
     NeighborSamplingSVC,
@@ -36,9 +38,11 @@ CHOSEN = [
     RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
     RandomChunkSVR(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], random_state=0),
     FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
+    FalkSVR(20, C=10.0, gamma=0.1, random_state=0),
     LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
     KNNSVC(15, random_state=0),
     KernelKNNClassifier(5, random_state=0),
+    KernelKNNRegressor(5, random_state=0),
     LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
     NeighborSamplingSVC(0.5, random_state=0),
 ]

@@ -11,7 +11,7 @@ from small import set_sizes
 from support import few
 from writes import StopError, Writes
 
-from daskls import FalkSVC
+from daskls import FalkSVC, FalkSVR
 from daskls.memory import TaskSizes, gather_nbytes, neighbor_search_nbytes
 from daskls.methods.leaves import SEARCH_REGION_ROWS
 from daskls.methods.neighborhoods.method import Falk
@@ -58,7 +58,30 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
-    neighbors = Falk((k,), percentiles=(50.0,))
+    assert_projected(path, spec, Falk((k,), percentiles=(50.0,)), centers, batch, (d, n_classes))
+
+
+@pytest.mark.parametrize("largest_C", few([1e6, 2.0]))
+@pytest.mark.parametrize(
+    ("k", "batch", "d", "width"), few([(600, 6, 10, 4), (1500, 1, 4, 1), (600, 2, 60, 1)], 2)
+)
+def test_training_neighborhoods_of_numbers(k, batch, d, width, largest_C, tmp_path):
+    X, _ = rows_of(4000, d, 2)
+    y = np.random.default_rng(1).normal(size=(4000, width))
+    path = tmp_path / "m"
+    model = FalkSVR(k, n_assigned=60, C=1.0, gamma=1.0, random_state=0, store=path)
+    fit_until("bundles", model, X, y)
+    centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
+    # Of so small a ridge systems are solved in float64; inner rows are left out of all of them.
+    costs = (1.0, largest_C)
+    spec = SolverSpec(C=costs, fit_intercept=True, loss="squared_error", target="numbers")
+    neighbors = Falk((k,), selection="each", percentiles=(90.0,))
+    assert_projected(path, spec, neighbors, centers, batch, (d, width), 8 * width)
+
+
+def assert_projected(path, spec, neighbors, centers, batch, shape, target_nbytes=4):
+    """Train some centers of a stopped fit, and compare the peak with what was projected."""
+    (k,), (d, n_classes) = neighbors.n_neighbors, shape
     handle = RowsHandle(str(path), Root.open(path).attributes["fingerprint"], cache_nbytes=0)
     job = NeighborJob(handle, spec, neighbors, k, 0, batch)
     bundle = CenterBundle(0, len(centers) - 1, tuple(centers))
@@ -68,7 +91,7 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
         handle.open()
         assert fit_centers(bundle, job).n_cells == len(centers)
 
-    sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, spec)
+    sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, spec, target_nbytes=target_nbytes)
     projected = neighborhood_nbytes(sizes, k, SEARCH_REGION_ROWS, batch)
     peak = peak_of(run)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"

@@ -13,7 +13,13 @@ from daskls.plan import cell_nbytes, model_nbytes
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers import registry
 from daskls.solvers.base import CellRows, LocalSolver
-from daskls.solvers.registry import LOSSES, Loss, find_solver, losses_of
+from daskls.solvers.registry import (
+    LOSSES,
+    Loss,
+    find_neighborhood_solver,
+    find_solver,
+    losses_of,
+)
 from daskls.store.reader import spec_from_json, spec_to_json
 
 ONE = {"C": (1.0,), "gamma": (1.0,), "cv": 2}
@@ -30,6 +36,11 @@ def test_every_loss_has_a_solver(target, loss):
     models = list(solver.fit(cells, spec))
     assert [model.report.cell for model in models] == [0, 1]
     assert all(0 < len(model.rows) <= 60 for model in models)
+
+
+def test_losses_without_neighborhoods_say_who_has_them():
+    with pytest.raises(ParameterError, match=r"no neighborhoods; .* by 'hinge'\."):
+        find_neighborhood_solver(SolverSpec(loss="squared_error"))
 
 
 def test_cells_are_read_one_at_a_time():
@@ -79,7 +90,8 @@ def test_the_hinge_loss_goes_without_saying_in_stores():
     # As before there was another: stores that have begun, and saved models, keep their names.
     values = spec_to_json(SolverSpec())
     assert "loss" not in values
-    assert set(values) == set(asdict(SolverSpec())) - {"loss", "target", "width"}
+    unsaid = {"loss", "target", "width", "epsilon", "unit"}
+    assert set(values) == set(asdict(SolverSpec())) - unsaid
     assert spec_from_json(values).loss == "hinge"
     other = SolverSpec(loss="another", target="numbers")
     assert spec_to_json(other)["loss"] == "another"

@@ -21,7 +21,7 @@ from daskls.methods.neighborhoods.cover import (
 from daskls.methods.neighborhoods.plan import plan_batch
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
-from daskls.methods.scores import labels_of, model_scores
+from daskls.methods.scores import misses_of, model_scores
 from daskls.neighbors.search import metric_of
 from daskls.partition.cover import Cover
 from daskls.records import Float64, Int64, Keys, RowNumbers, SolverSpec
@@ -30,10 +30,12 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle, folds_of
 from daskls.seeds import CANDIDATE
+from daskls.solvers.base import Neighborhood
 from daskls.solvers.grid import count_gammas
-from daskls.solvers.hinge.neighborhood import candidate_models
+from daskls.solvers.registry import find_neighborhood_solver
 from daskls.solvers.sums import total, totals
 from daskls.store.exchange import Rows
+from daskls.targets import Target
 
 __all__ = ["global_errors"]
 
@@ -80,7 +82,7 @@ def _fold_errors(
     fold: int,
     client: Any,
 ) -> Float64:
-    """Return (wrong weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
+    """Return (missed weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
     training = replace(handle, fold=(begun.seed, spec.cv, fold))
     metric = metric_of(spec)
     held_out = np.flatnonzero(folds == fold)
@@ -97,7 +99,7 @@ def _fold_errors(
         of_center = centers[cover.resolved_owner()[nearest]]
         batch = plan_batch(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
         job = NeighborJob(training, spec, neighbors, k, begun.seed, batch)
-        found.append(_evaluate(of_center, held_out, job, begun.scan.target.n_classes, client))
+        found.append(_evaluate(of_center, held_out, job, begun.scan.target, client))
     return np.array(found)
 
 
@@ -105,7 +107,7 @@ def _evaluate(
     centers: Int64,
     held_out: Int64,
     job: NeighborJob,
-    n_classes: int,
+    target: Target,
     client: Any,
 ) -> Float64:
     """Train the candidates around the centers that held-out rows have; add up their errors."""
@@ -113,16 +115,16 @@ def _evaluate(
     positions, starts = np.unique(centers[order], return_index=True)
     queries = np.split(held_out[order], starts[1:])
     parts = np.array_split(np.arange(len(positions)), min(N_GRID_TASKS, len(positions)))
-    tasks = [(positions[p], [queries[i] for i in p], job, n_classes) for p in parts]
+    tasks = [(positions[p], [queries[i] for i in p], job, target) for p in parts]
     # Added up center by center: how tasks share them depends on the slots.
     return totals(np.concatenate(compute_each(evaluate_centers, tasks, client)))
 
 
 @undisturbed
 def evaluate_centers(
-    positions: Int64, queries: list[Int64], job: NeighborJob, n_classes: int
+    positions: Int64, queries: list[Int64], job: NeighborJob, target: Target
 ) -> Float64:
-    """Return (wrong weight, weight) of each candidate on the rows that each center predicts.
+    """Return (missed weight, weight) of each candidate on the rows that each center predicts.
 
     Shape (n_centers, n_gammas, n_costs, 2).
     """
@@ -134,29 +136,20 @@ def evaluate_centers(
         for found, rows in gather_neighborhoods(reader, positions, job):
             for i in range(len(rows.X)):
                 asked = reader.read_positions(queries[number])
-                own = Rows(rows.X[i], rows.targets[i], rows.weights[i], rows.numbers[i])
                 seed = CANDIDATE(job.seed, row=int(found.numbers[i, 0]))
-                own_counts = _evaluate_center(own, asked, job, n_classes, seed)
+                near = job.near(rows, i, job.n_neighbors, seed)
+                own_counts = _evaluate_center(near, asked, target)
                 counted[number] = own_counts.reshape(counted.shape[1:])
                 number += 1
     return counted
 
 
-def _evaluate_center(
-    rows: Rows, asked: Rows, job: NeighborJob, n_classes: int, seed: tuple[int, ...]
-) -> Float64:
-    """Return (wrong weight, weight) of one center's candidates, (n_candidates, 2)."""
-    models = candidate_models(
-        rows.X,
-        rows.codes,
-        rows.weights,
-        job.spec,
-        job.neighbors.percentiles,
-        seed,
-    )
+def _evaluate_center(near: Neighborhood, asked: Rows, target: Target) -> Float64:
+    """Return (missed weight, weight) of one center's candidates, (n_candidates, 2)."""
     weight = total(asked.weights)
     found = []
-    for model in models:
-        labels = labels_of(model_scores(model, asked.X, n_classes), np.arange(n_classes))
-        found.append((total(asked.weights[labels != asked.codes]), weight))
+    for model in find_neighborhood_solver(near.spec).candidate_models(near):
+        scores = model_scores(model, asked.X, target.n_classes)
+        missed = misses_of(scores, asked.targets, target)
+        found.append((total(asked.weights * missed), weight))
     return np.array(found)

@@ -1,7 +1,8 @@
-"""Predictions of the lazy methods: the neighbors of each query vote, or train an SVM around it."""
+"""Predictions of the lazy methods: the neighbors of each query vote, or train a model around it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from daskls.methods.scores import empty_scores, model_scores
 from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import CellReport, Float64, Int64, LocalModel, Reals
 from daskls.seeds import QUERY
-from daskls.solvers.hinge.neighborhood import fit_neighborhood
+from daskls.solvers.base import Neighborhood
+from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.exchange import Rows
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
@@ -20,14 +22,16 @@ __all__ = ["score_lazily"]
 
 
 def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of rows: (m,) for two classes, (m, k) for more."""
-    n_classes = reader.n_classes
-    scores = empty_scores(len(X), reader.target)
+    """Return the scores of rows: (m,) for two classes or one number, (m, k) for more."""
+    target = reader.target
+    scores = empty_scores(len(X), target)
     for queries, rows in _neighborhoods(method, reader, X):
-        if method.votes:
-            scores[queries] = _votes(rows, n_classes)
+        if not method.votes:
+            scores[queries] = _model_scores(method, reader, X[queries], rows)
+        elif target.kind == "numbers":
+            scores[queries] = _means(rows).reshape(-1, *target.score_shape)
         else:
-            scores[queries] = _svm_scores(method, reader, X[queries], rows)
+            scores[queries] = _votes(rows, target.n_classes)
     return scores
 
 
@@ -37,7 +41,7 @@ def _neighborhoods(
     """Yield queries that are near each other, and the rows of their neighbors by row number."""
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows)
-    size = batch_size(k, X.shape[1]) if len(X) else 1
+    size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
     order = home_order(X, leaves.regions)
     metric = metric_of(reader.spec)
     for start in range(0, len(X), size):
@@ -58,9 +62,19 @@ def _votes(rows: Rows, n_classes: int) -> Float64:
     return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
 
 
-def _svm_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
-    """Return what the SVM of each query's neighborhood answers it."""
-    n_classes = reader.n_classes
+def _means(rows: Rows) -> Float64:
+    """Return the mean of the neighbors' numbers by their weights, (m, t)."""
+    numbers = cast(Float64, rows.targets)
+    found = np.zeros((len(numbers), numbers.shape[2]))
+    # Neighbor after neighbor: bits then do not depend on how many queries come together.
+    for own, weights in zip(numbers.swapaxes(0, 1), rows.weights.T, strict=True):
+        found += own * weights[:, None]
+    means: Float64 = found / rows.weights.sum(axis=1, keepdims=True)
+    return means
+
+
+def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
+    """Return what the model of each query's neighborhood answers it."""
     scores = empty_scores(len(X), reader.target)
     # Queries with the same neighbors share a model.
     models: dict[bytes, LocalModel] = {}
@@ -68,21 +82,14 @@ def _svm_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows)
         key = rows.numbers[i].tobytes()
         if key not in models:
             models[key] = _fit(method, reader, rows, i)
-        scores[i] = model_scores(models[key], X[i : i + 1], n_classes)[0]
+        scores[i] = model_scores(models[key], X[i : i + 1], reader.n_classes)[0]
     return scores
 
 
 def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
-    """Train the SVM of one neighborhood."""
+    """Train the model of one neighborhood."""
     spec = replace(reader.spec, search="full")
-    k = rows.codes.shape[1]
-    return fit_neighborhood(
-        rows.X[i],
-        rows.codes[i],
-        rows.weights[i],
-        k,
-        spec,
-        method.percentiles,
-        CellReport(0, 0, 0, 0, 0.0),
-        QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0])),
-    )
+    seed = QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0]))
+    own = rows.X[i], rows.targets[i], rows.weights[i]
+    near = Neighborhood(*own, len(rows.X[i]), spec, method.percentiles, seed)
+    return find_neighborhood_solver(spec).fit_neighborhood(near, CellReport(0, 0, 0, 0, 0.0))

@@ -15,17 +15,19 @@ import numpy as np
 from daskls.methods.neighborhoods.plan import plan_batch
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import NeighborJob, gather_neighborhoods
-from daskls.methods.scores import labels_of, model_scores
+from daskls.methods.scores import misses_of, model_scores
 from daskls.records import Float64, Int64, Mask, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle
 from daskls.seeds import EVALUATED
+from daskls.solvers.base import Neighborhood
 from daskls.solvers.grid import count_gammas
-from daskls.solvers.hinge.neighborhood import candidate_models
+from daskls.solvers.registry import find_neighborhood_solver
 from daskls.solvers.sums import totals
 from daskls.store.exchange import Rows
+from daskls.targets import Target
 
 __all__ = ["left_out_errors"]
 
@@ -74,7 +76,7 @@ def left_out_errors(
             running = np.sort(running[order[: N_RUNNING[number - 1]]])
         own = positions[start:stop]
         parts = np.array_split(own, max(min(N_TASKS, len(own)), 1))
-        tasks = [(part, running, job, begun.scan.target.n_classes) for part in parts]
+        tasks = [(part, running, job, begun.scan.target) for part in parts]
         found += compute_each(evaluate_left_out, tasks, client)
     is_last = np.isin(np.arange(shape[1] * shape[2]), running)
     return _errors(found).reshape(shape), is_last.reshape(shape)
@@ -88,9 +90,9 @@ def _errors(found: list[Float64]) -> Float64:
 
 @undisturbed
 def evaluate_left_out(
-    positions: Int64, running: Int64, job: NeighborJob, n_classes: int
+    positions: Int64, running: Int64, job: NeighborJob, target: Target
 ) -> Float64:
-    """Return (wrong weight, weight) of each candidate on each row: (m, n_candidates, 2).
+    """Return (missed weight, weight) of each candidate on each row: (m, n_candidates, 2).
 
     0 of candidates that are no longer running.
     """
@@ -104,8 +106,8 @@ def evaluate_left_out(
             for i in range(len(rows.X)):
                 others = _without(rows, i, int(asked.numbers[row]))
                 own, weight = asked.take(np.array([row])), asked.weights[row]
-                for candidate, label in _labels(others, own, running, job, n_classes):
-                    counted[row, candidate] = weight * (label != own.codes[0]), weight
+                for candidate, missed in _misses(others, own, running, job, target):
+                    counted[row, candidate] = weight * missed, weight
                 row += 1
     return counted
 
@@ -122,10 +124,10 @@ def _without(rows: Rows, i: int, number: int) -> Rows:
     )
 
 
-def _labels(
-    rows: Rows, asked: Rows, running: Int64, job: NeighborJob, n_classes: int
-) -> Iterator[tuple[int, int]]:
-    """Yield each running candidate and the code by which it answers one row."""
+def _misses(
+    rows: Rows, asked: Rows, running: Int64, job: NeighborJob, target: Target
+) -> Iterator[tuple[int, float]]:
+    """Yield each running candidate and what it misses the target of one row by."""
     costs = sorted(job.spec.C or ())
     seed = EVALUATED(job.seed, row=int(asked.numbers[0]), n_neighbors=job.n_neighbors)
     for g in np.unique(running // len(costs)).tolist():
@@ -136,14 +138,9 @@ def _labels(
             percentiles = (percentiles[g],)
         elif spec.gamma is not None:
             spec = replace(spec, gamma=(sorted(spec.gamma)[g],))
-        models = candidate_models(
-            rows.X,
-            rows.codes,
-            rows.weights,
-            spec,
-            percentiles,
-            seed,
-        )
+        k = len(rows.X)
+        near = Neighborhood(rows.X, rows.targets, rows.weights, k, spec, percentiles, seed)
+        models = find_neighborhood_solver(spec).candidate_models(near)
         for candidate, model in zip(own.tolist(), models, strict=True):
-            scores = model_scores(model, asked.X, n_classes)
-            yield candidate, int(labels_of(scores, np.arange(n_classes))[0])
+            scores = model_scores(model, asked.X, target.n_classes)
+            yield candidate, float(misses_of(scores, asked.targets, target)[0])

@@ -1,4 +1,4 @@
-"""FaLK-SVM and its family: SVMs, or votes, on the nearest rows of centers or of queries."""
+"""FaLK-SVM and its family: models, or votes, of the nearest rows of centers or of queries."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -142,7 +142,7 @@ class KNNSVM(NeighborMethod):
 
 @dataclass(frozen=True)
 class KNN(NeighborMethod):
-    """FkNN: the majority of each query's neighbors."""
+    """FkNN: the majority of each query's neighbors, or the mean of their numbers."""
 
     name = "knn"
     votes = True

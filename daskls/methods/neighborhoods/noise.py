@@ -43,7 +43,7 @@ def leave_one_out(
     leaves = open_leaves(str(reader.path), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
-    size = batch_size(k, X.shape[1])
+    size = batch_size(k, X.shape[1], reader.target.nbytes)
     order = home_order(X, leaves.regions)
     agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])

@@ -51,20 +51,25 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batc
 
     The models of up to `MAX_BATCHES` batches are held until they are written, and copied then.
     """
-    rows = batch * n_neighbors * (sizes.n_features * F8 + 20)
+    rows = batch * n_neighbors * _row_nbytes(sizes.n_features, sizes.target_nbytes)
     searching = neighbor_search_nbytes(sizes, batch, n_neighbors, leaf_rows)
     models = 2 * MAX_BATCHES * model_nbytes(sizes, batch * n_neighbors)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 
 
-def batch_size(n_neighbors: int, n_features: int) -> int:
+def batch_size(n_neighbors: int, n_features: int, target_nbytes: int) -> int:
     """Return how many neighborhoods' rows `BATCH_NBYTES` hold, at least one."""
-    return max(BATCH_NBYTES // (n_neighbors * (8 * n_features + 20)), 1)
+    return max(BATCH_NBYTES // (n_neighbors * _row_nbytes(n_features, target_nbytes)), 1)
+
+
+def _row_nbytes(n_features: int, target_nbytes: int) -> int:
+    """Return the bytes of a gathered row: features, target, weight, global row number."""
+    return n_features * F8 + target_nbytes + 16
 
 
 def plan_batch(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
     """Return how many neighborhoods a task gathers at once: fewer where it has less memory."""
-    batch = batch_size(n_neighbors, sizes.n_features)
+    batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
     usable = usable_nbytes(resources)
     while batch > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, batch) > usable:
         batch //= 2

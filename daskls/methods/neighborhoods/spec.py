@@ -30,7 +30,7 @@ class NeighborSpec:
     percentiles: tuple[float, ...] | None = None
     n_selected: int = 10
 
-    # Whether neighbors vote, rather than train an SVM.
+    # Whether neighbors vote, or are averaged, rather than train a model.
     votes: ClassVar[bool] = False
 
     def inner(self, n_neighbors: int) -> int:

@@ -15,7 +15,8 @@ from daskls.run.compute import run_each
 from daskls.run.gather import RowsHandle
 from daskls.run.tell import tell_cells
 from daskls.seeds import EVALUATED, NEIGHBORHOOD
-from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
+from daskls.solvers.base import Neighborhood
+from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles, write_bundle
@@ -52,6 +53,18 @@ class NeighborJob:
     seed: int
     batch: int
 
+    def near(self, rows: Rows, i: int, k: int, seed: tuple[int, ...]) -> Neighborhood:
+        """Return the k nearest rows of one of several neighborhoods, as solvers take them."""
+        return Neighborhood(
+            rows.X[i, :k],
+            rows.targets[i, :k],
+            rows.weights[i, :k],
+            self.neighbors.inner(k),
+            self.spec,
+            self.neighbors.percentiles,
+            seed,
+        )
+
 
 def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
@@ -87,23 +100,15 @@ def _fit_all(
     bundle: CenterBundle, positions: Int64, reader: LeafReader, job: NeighborJob
 ) -> Iterator[LocalModel]:
     """Yield the model of each center; one neighborhood's matrices in memory at a time."""
-    number = bundle.first
+    number, solver = bundle.first, find_neighborhood_solver(job.spec)
     leaves = reader.leaf_of(positions)
     for found, rows in gather_neighborhoods(reader, positions, job):
         for i in range(len(rows.X)):
             leaf = int(leaves[number - bundle.first])
             report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(found.n_leaves_read[i]))
-            yield fit_neighborhood(
-                rows.X[i],
-                rows.codes[i],
-                rows.weights[i],
-                job.neighbors.inner(job.n_neighbors),
-                job.spec,
-                job.neighbors.percentiles,
-                report,
-                # The center's own row names it: the number of a center depends on all others.
-                NEIGHBORHOOD(job.seed, row=int(found.numbers[i, 0])),
-            )
+            # The center's own row names it: the number of a center depends on all others.
+            seed = NEIGHBORHOOD(job.seed, row=int(found.numbers[i, 0]))
+            yield solver.fit_neighborhood(job.near(rows, i, job.n_neighbors, seed), report)
             number += 1
 
 
@@ -114,24 +119,15 @@ def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = N
 
 @undisturbed
 def evaluate_row(position: int, job: NeighborJob) -> Float64:
-    """Return the k'-internal errors around one row, as of `grid_errors`, for every k.
+    """Return the errors around one row, as of `NeighborhoodSolver.grid_errors`, for every k.
 
     Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.
     """
-    reader = job.handle.open()
+    reader, solver = job.handle.open(), find_neighborhood_solver(job.spec)
     with one_blas_thread():
         found, rows = next(gather_neighborhoods(reader, np.array([position]), job))
-        return np.stack(
-            [
-                grid_errors(
-                    rows.X[0, :k],
-                    rows.codes[0, :k],
-                    rows.weights[0, :k],
-                    job.neighbors.inner(k),
-                    job.spec,
-                    job.neighbors.percentiles,
-                    EVALUATED(job.seed, row=int(found.numbers[0, 0]), n_neighbors=k),
-                )
-                for k in job.neighbors.n_neighbors
-            ]
-        )
+        evaluated = []
+        for k in job.neighbors.n_neighbors:
+            seed = EVALUATED(job.seed, row=int(found.numbers[0, 0]), n_neighbors=k)
+            evaluated.append(solver.grid_errors(job.near(rows, 0, k, seed)))
+    return np.stack(evaluated)

@@ -8,12 +8,16 @@ import numpy as np
 
 from daskls.kernels.registry import find_kernel
 from daskls.methods.sampling.train import TrainJob, read_drawn, read_further
-from daskls.records import CellReport, Int64, LocalModel
+from daskls.records import CellReport, Int64
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.seeds import SELECTING
-from daskls.solvers.hinge.neighborhood import fit_neighborhood
+from daskls.solvers.base import Neighborhood
+from daskls.solvers.registry import find_neighborhood_solver
 
 __all__ = ["evaluate_candidates"]
+
+# Of a model that is kept nowhere.
+NOBODY = CellReport(0, 0, 0, 0, 0.0)
 
 
 @undisturbed
@@ -27,18 +31,11 @@ def evaluate_candidates(
     own = job.own
     with one_blas_thread():
         rows = own.handle.open().read_positions(_positions(n_rows, job))
-        folds = min(own.spec.cv, n_rows)
-        model: LocalModel = fit_neighborhood(
-            rows.X,
-            rows.codes,
-            rows.weights,
-            n_rows,
-            replace(own.spec, cv=folds, search="full"),
-            percentiles,
-            CellReport(0, 0, 0, 0, 0.0),
-            SELECTING(own.draws.seed, n_rows=n_rows),
-        )
-    report = model.report
+        spec = replace(own.spec, cv=min(own.spec.cv, n_rows), search="full")
+        seed = SELECTING(own.draws.seed, n_rows=n_rows)
+        given = rows.X, rows.targets, rows.weights
+        near = Neighborhood(*given, n_rows, spec, percentiles, seed)
+        report = find_neighborhood_solver(spec).fit_neighborhood(near, NOBODY).report
     has_gamma = find_kernel(own.spec.kernel).has_gamma and not math.isnan(report.gamma)
     return {
         "C": None if math.isnan(report.C) else report.C,

@@ -1,19 +1,17 @@
-"""Train the model of one neighborhood, and evaluate candidates on its inner rows.
+"""Train the SVM of one neighborhood, and evaluate candidates on its inner rows.
 
-A neighborhood is a center's k nearest rows, in order. Its model predicts queries near the center,
-so candidates are evaluated there: folds are drawn from the k' inner rows, the outer ones always
-train.
+Folds are drawn from the k' inner rows, the outer ones always train.
 
 Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from daskls.records import (
-    EPS,
     CellReport,
     Codes,
     Float32,
@@ -23,44 +21,18 @@ from daskls.records import (
     Reals,
     SolverSpec,
 )
+from daskls.solvers.base import Neighborhood, NeighborhoodSolver
 from daskls.solvers.data import CellData, Choice, Counts, kernel_of
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import assign_folds
 from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.hinge.solver import HINGE
-from daskls.solvers.percentiles import width_gammas
+from daskls.solvers.percentiles import neighborhood_grid
 from daskls.solvers.platt import fit_sigmoid, sigmoid
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.sums import total
 
-__all__ = [
-    "candidate_models",
-    "fit_neighborhood",
-    "grid_errors",
-    "label_probability",
-]
-
-
-def _grid(
-    own: LocalRows,
-    order: Int64,
-    cell: CellData,
-    percentiles: tuple[float, ...] | None,
-    seed: tuple[int, ...],
-) -> Grid:
-    """Return the candidates of a neighborhood: given ones, or widths from its distances."""
-    spec = own.spec
-    if spec.C is None:
-        raise AssertionError("a neighborhood's candidates of C are given")
-    costs = tuple(sorted(spec.C))
-    if percentiles is None:
-        gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
-        return own.in_units(Grid(gammas, costs, 1.0))
-    # Equal rows come out of the expanded squares with what rounding left of them.
-    noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
-    # The same pairs whatever order the folds have put the rows in.
-    gammas = width_gammas(cell.base, percentiles, seed, noise, np.argsort(order))
-    return Grid(gammas, costs, 1.0)
+__all__ = ["HingeNeighborhoods", "label_probability"]
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
@@ -75,39 +47,69 @@ def _is_trivial(own: LocalRows) -> bool:
     return len(own.classes) == 1 or bool((own.rows == own.rows[0]).all())
 
 
-def grid_errors(
-    X: Reals,
-    codes: Codes,
-    weights: Float64,
-    n_inner: int,
-    spec: SolverSpec,
-    percentiles: tuple[float, ...] | None,
-    seed: tuple[int, ...],
-) -> Float64:
-    """Return the errors of every candidate in k'-internal cross-validation.
+class HingeNeighborhoods(NeighborhoodSolver):
+    """SVMs with offset, one-vs-one, on neighborhoods; candidates by k'-internal cross-validation.
 
-    Parameters
-    ----------
-    X : real array, shape (k, d). A neighborhood's rows, nearest first.
-    codes : int array, shape (k,)
-    weights : float array, shape (k,), > 0
-    n_inner : int. k': folds are drawn from the first so many rows.
-    spec : SolverSpec. Its C, and gamma if ``percentiles`` is None, are the candidates.
-    percentiles : tuple of float, decreasing, or None. Widths, as percentiles of the distances.
-    seed : tuple of int. Names the neighborhood.
-
-    Returns
-    -------
-    errors : float64 array, shape (n_gammas, n_costs, 2), widest first, smallest C first. Weight of
-        the inner rows decided wrongly, 0 where all rows have one class; weight of all inner rows.
+    Notes
+    -----
+    Trained to the plain duality gap. Peak memory of one: 2 float32 matrices of k x k, one more a
+    pair of classes beyond two.
     """
-    own = LocalRows.of_neighbors(X, codes, weights, spec)
-    if _is_trivial(own):
-        wrong = own.present != np.bincount(own.present, weights).argmax()
-        error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
-        return np.full((count_gammas(spec, percentiles), spec.n_costs, 2), error)
-    order, cell = own.data(_inner_folds(own, n_inner, seed))
-    return _errors(cell, spec, _grid(own, order, cell, percentiles, seed))
+
+    def grid_errors(self, near: Neighborhood) -> Float64:
+        """As of `NeighborhoodSolver`: the weight of inner rows that are decided wrongly.
+
+        0 where all rows have one class.
+        """
+        own, spec = _rows_of(near), near.spec
+        n_inner, weights = near.n_inner, near.weights
+        if _is_trivial(own):
+            wrong = own.present != np.bincount(own.present, weights).argmax()
+            error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
+            return np.full((count_gammas(spec, near.percentiles), spec.n_costs, 2), error)
+        order, cell = own.data(_inner_folds(own, n_inner, near.seed))
+        return _errors(
+            cell,
+            spec,
+            neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order)),
+        )
+
+    def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
+        """As of `NeighborhoodSolver`: a constant of one class, or where all rows are equal."""
+        own, spec = _rows_of(near), near.spec
+        report = own.described(report)
+        if _is_trivial(own):
+            return own.constant(report)
+        has_choice = count_gammas(spec, near.percentiles) * spec.n_costs > 1
+        m = len(near.X)
+        folds = _inner_folds(own, near.n_inner, near.seed) if has_choice else np.zeros(m, np.int64)
+        order, cell = own.data(folds)
+        grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
+        search = HINGE.search(cell, spec, grid) if has_choice else None
+        choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
+        return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
+
+    def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
+        """As of `NeighborhoodSolver`."""
+        own, spec = _rows_of(near), near.spec
+        report = own.described(CellReport(0, 0, 0, 0, 0.0))
+        if _is_trivial(own):
+            n_candidates = count_gammas(spec, near.percentiles) * spec.n_costs
+            yield from [own.constant(report)] * n_candidates
+            return
+        order, cell = own.data(np.zeros(len(near.X), np.int64))
+        grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
+        for gamma in grid.gammas:
+            choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
+            for cost in grid.costs:
+                # Each solve starts from the one at the C before.
+                choice = HINGE.refit(cell, replace(choice, C=cost), spec, grid)
+                yield own.model(choice, order, cell, report)
+
+
+def _rows_of(near: Neighborhood) -> LocalRows:
+    """Return the rows of a neighborhood in their frame."""
+    return LocalRows.of_neighbors(near.X, cast(Codes, near.targets), near.weights, near.spec)
 
 
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
@@ -121,74 +123,6 @@ def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
             for g in range(len(grid.gammas))
         ]
     )
-
-
-def fit_neighborhood(
-    X: Reals,
-    codes: Codes,
-    weights: Float64,
-    n_inner: int,
-    spec: SolverSpec,
-    percentiles: tuple[float, ...] | None,
-    report: CellReport,
-    seed: tuple[int, ...],
-) -> LocalModel:
-    """Train one SVM on a neighborhood; of several candidates, the best on its inner rows.
-
-    Parameters
-    ----------
-    X, codes, weights, n_inner, spec, percentiles, seed : as for `grid_errors`
-    report : CellReport. Carries the cell's and the leaf's number; the rest is filled in.
-
-    Returns
-    -------
-    model : LocalModel. A constant where only one class is present, or all rows are equal.
-
-    Notes
-    -----
-    Trained to the plain duality gap. Peak memory: 2 float32 matrices of k x k, one more a pair of
-    classes beyond two.
-    """
-    own = LocalRows.of_neighbors(X, codes, weights, spec)
-    report = own.described(report)
-    if _is_trivial(own):
-        return own.constant(report)
-    has_choice = count_gammas(spec, percentiles) * spec.n_costs > 1
-    folds = _inner_folds(own, n_inner, seed) if has_choice else np.zeros(len(X), np.int64)
-    order, cell = own.data(folds)
-    grid = _grid(own, order, cell, percentiles, seed)
-    search = HINGE.search(cell, spec, grid) if has_choice else None
-    choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
-    return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
-
-
-def candidate_models(
-    X: Reals,
-    codes: Codes,
-    weights: Float64,
-    spec: SolverSpec,
-    percentiles: tuple[float, ...] | None,
-    seed: tuple[int, ...],
-) -> Iterator[LocalModel]:
-    """Yield the model of a neighborhood at every candidate: widest first, smallest C first.
-
-    Parameters
-    ----------
-    X, codes, weights, spec, percentiles, seed : as for `grid_errors`
-    """
-    own = LocalRows.of_neighbors(X, codes, weights, spec)
-    report = own.described(CellReport(0, 0, 0, 0, 0.0))
-    if _is_trivial(own):
-        yield from [own.constant(report)] * (count_gammas(spec, percentiles) * spec.n_costs)
-        return
-    order, cell = own.data(np.zeros(len(X), np.int64))
-    grid = _grid(own, order, cell, percentiles, seed)
-    for gamma in grid.gammas:
-        choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
-        for cost in grid.costs:
-            # Each solve starts from the one at the C before.
-            choice = HINGE.refit(cell, replace(choice, C=cost), spec, grid)
-            yield own.model(choice, order, cell, report)
 
 
 def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
@@ -239,7 +173,7 @@ def label_probability(
     if _is_trivial(own):
         return float(mine.mean())
     order, cell = own.data(assign_folds(own.present, spec.cv, seed))
-    grid = _grid(own, order, cell, None, seed)
+    grid = neighborhood_grid(own, cell.base, None, seed)
     values = _held_out_values(cell, spec, grid)
     held_out = np.isfinite(values)
     a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1)

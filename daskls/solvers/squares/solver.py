@@ -35,7 +35,15 @@ from daskls.solvers.squares.cell import (
 )
 from daskls.solvers.squares.system import Solution, System
 
-__all__ = ["NumbersSolver", "SquaresSolver", "cell_kernel", "in_float32"]
+__all__ = [
+    "EVALUATED_ROWS",
+    "NumbersSolver",
+    "SolvedCell",
+    "SquaresSolver",
+    "cell_kernel",
+    "evenly",
+    "in_float32",
+]
 
 # What rounding coefficients to float32 may move a training row's value by, as a standard deviation.
 MAX_MOVE = 5e-3
@@ -51,13 +59,15 @@ EVALUATED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
+class SolvedCell:
     """The solution of a cell's merged rows, with the values of those that were asked for."""
 
     own: LocalRows
     Y: Float64
     merged: MergedRows
+    cost: float
     ridges: Float64
+    diagonal: Float64
     found: Solution
     asked: Int64
 
@@ -102,37 +112,54 @@ class SquaresSolver(LocalSolver):
             yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
-        started = time.perf_counter()
         own = self._rows(cell, spec)
         report = self._described(cell, own)
         Y = self._columns(cell, own)
         if Y is None or own.radius == 0.0:
             return self._constant(cell, own, report)
         assert spec.C is not None
-        cost = spec.C[0]
         merged = merge_equal_rows(own.rows, Y, own.weights)
         kernel = cell_kernel(spec, merged.A)
-        ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
-        system = System(merged.A, kernel)
+        # Of the same rows whatever else is asked: those of rare classes are asked more often.
         few = evenly(len(merged.A), EVALUATED_ROWS)
         asked = few if cell.asked is None else np.union1d(few, merged.of_row[cell.asked])
-        found = system.solve(merged.Y, ridges, offset=spec.fit_intercept, held_out=asked)
-        assert found.held_out is not None
-        solved = _Solved(own, Y, merged, ridges, found, asked)
+        solved = self._solve(own, Y, merged, System(merged.A, kernel), spec.C[0], asked)
+        model = self._laid_out(solved, kernel, few, report)
+        if cell.asked is None:
+            return model
+        return replace(model, held_out=solved.values_of(merged.of_row[cell.asked]))
+
+    def _solve(
+        self,
+        own: LocalRows,
+        Y: Float64,
+        merged: MergedRows,
+        system: System,
+        cost: float,
+        asked: Int64,
+    ) -> SolvedCell:
+        """Return the solution at one C, with held-out values of the merged rows that are asked."""
+        ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
+        found = system.solve(merged.Y, ridges, offset=own.spec.fit_intercept, held_out=asked)
+        return SolvedCell(own, Y, merged, cost, ridges, system.diagonal, found, asked)
+
+    def _laid_out(
+        self, solved: SolvedCell, kernel: KernelSpec, few: Int64, report: CellReport
+    ) -> LocalModel:
+        """Return a solution as a model, with the error of a few of the merged rows."""
+        own, found, A = solved.own, solved.found, solved.merged.A
         error = self._error(solved, few)
-        most = self._most_moved(error)
-        rows, coef = in_float32(merged.A, found.alpha, system.diagonal, most)
-        functions = self._functions(own, Y)
+        rows, coef = in_float32(A, found.alpha, solved.diagonal, self._most_moved(error))
+        functions = self._functions(own, solved.Y)
         report = replace(
             report,
-            C=cost,
+            C=solved.cost,
             gamma=kernel.gamma,
-            # Of the same rows whatever else is asked: those of rare classes are asked more often.
             validation_error=error,
-            n_support=len(merged.A),
+            n_support=len(A),
             n_trained=1,
             n_tried=1,
-            seconds=time.perf_counter() - started,
+            seconds=time.perf_counter() - own.started,
         )
         return LocalModel(
             frame=own.frame,
@@ -143,7 +170,6 @@ class SquaresSolver(LocalSolver):
             intercepts=found.offsets,
             kernel=kernel,
             report=report,
-            held_out=None if cell.asked is None else solved.values_of(merged.of_row[cell.asked]),
             decision=self.decision,
         )
 
@@ -168,7 +194,7 @@ class SquaresSolver(LocalSolver):
         """Return the codes of what a cell has a function for."""
         return own.classes.astype(np.int32)
 
-    def _error(self, solved: "_Solved", few: Int64) -> float:
+    def _error(self, solved: SolvedCell, few: Int64) -> float:
         """Return the weighted share of wrong rows among some, left out with their copies."""
         own, merged, values = solved.own, solved.merged, solved.values_of(few)
         at = np.full(len(merged.A), -1)
@@ -241,14 +267,19 @@ class NumbersSolver(SquaresSolver):
         """As of `SquaresSolver`: the numbers of a row's target."""
         return np.arange(Y.shape[1], dtype=np.int32)
 
-    def _error(self, solved: "_Solved", few: Int64) -> float:
+    def _error(self, solved: SolvedCell, few: Int64) -> float:
         """Return the weighted mean of squared errors of some rows, each left out by itself."""
+        rows, squared = self._left_out(solved, few)
+        return float(np.average(squared, weights=solved.own.weights[rows]))
+
+    def _left_out(self, solved: SolvedCell, few: Int64) -> tuple[Int64, Float64]:
+        """Return all copies of some merged rows, and the squared error of each without itself."""
         found = replace(solved.found, inverse=solved.inverse_of(few))
         own, Y = solved.own, solved.Y
         given = solved.merged, found, solved.ridges, Y, own.weights, few
         rows, values = without_one_copy(*given)
-        squared = ((values - Y[rows]) ** 2).mean(axis=1)
-        return float(np.average(squared, weights=own.weights[rows]))
+        squared: Float64 = ((values - Y[rows]) ** 2).mean(axis=1)
+        return rows, squared
 
     def _most_moved(self, error: float) -> float:
         """As of `SquaresSolver`: a part of what numbers are off by anyway."""

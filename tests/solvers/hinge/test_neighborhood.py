@@ -9,11 +9,13 @@ from support import few
 
 from daskls.kernels.decision import decide_pairs
 from daskls.records import CellReport, SolverSpec
+from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.folds import assign_folds
-from daskls.solvers.hinge.neighborhood import fit_neighborhood, grid_errors
+from daskls.solvers.hinge.neighborhood import HingeNeighborhoods
 from daskls.solvers.percentiles import sampled_strides, width_gammas
 
+SOLVER = HingeNeighborhoods()
 SEED = (7, 3, 3)
 REPORT = CellReport(5, 2, 0, 0, 0.0, n_read=9)
 TIGHT = 1e-7
@@ -47,13 +49,15 @@ def fit(X, codes, weights=None, n_inner=None, percentiles=None, **options):
     weights = np.ones(len(X)) if weights is None else weights
     n_inner = len(X) // 2 if n_inner is None else n_inner
     spec = spec_of(**options)
-    return fit_neighborhood(X, codes, weights, n_inner, spec, percentiles, REPORT, SEED)
+    near = Neighborhood(X, codes, weights, n_inner, spec, percentiles, SEED)
+    return SOLVER.fit_neighborhood(near, REPORT)
 
 
 def errors_of(X, codes, weights=None, n_inner=None, percentiles=None, **options):
     weights = np.ones(len(X)) if weights is None else weights
     n_inner = len(X) // 2 if n_inner is None else n_inner
-    judged = grid_errors(X, codes, weights, n_inner, spec_of(**options), percentiles, SEED)
+    near = Neighborhood(X, codes, weights, n_inner, spec_of(**options), percentiles, SEED)
+    judged = SOLVER.grid_errors(near)
     np.testing.assert_allclose(judged[..., 1], weights[:n_inner].sum(), rtol=1e-6)
     return judged[..., 0] / judged[..., 1]
 
@@ -338,7 +342,8 @@ def test_the_seed_decides_the_folds():
     X, codes = neighborhood_of(2, seed=8)
     grid = {"gamma": (0.3, 3.0), "C": (1.0, 5.0)}
     arguments = X, codes, np.ones(len(X)), 24, spec_of(**grid), None
-    one, same, other = (grid_errors(*arguments, seed) for seed in (SEED, SEED, (7, 4, 3)))
+    seeds = (SEED, SEED, (7, 4, 3))
+    one, same, other = (SOLVER.grid_errors(Neighborhood(*arguments, seed)) for seed in seeds)
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
 

@@ -1,0 +1,301 @@
+"""Numbers by neighborhoods: against scikit-learn and brute force, in y's units."""
+
+import pickle
+from itertools import product
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from falks import SlowFalk, nearest_rows
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsRegressor
+from support import few
+
+import daskls
+from daskls import FalkSVC, FalkSVR, KernelKNNRegressor, ParameterError
+from daskls.run import gather
+from daskls.seeds import SELECTED_ROWS
+
+RNG = np.random.default_rng(0)
+X = RNG.random((500, 2))
+Y = 1e4 + 300 * (np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + RNG.normal(0, 0.05, 500))
+TWO = np.stack([Y, 1e-3 * np.cos(3 * X[:, 1])], axis=1)
+WEIGHTS = RNG.uniform(0.5, 2.0, 500)
+Q = RNG.random((80, 2)) * 1.2 - 0.1
+
+
+# The mean of the nearest rows
+
+
+@pytest.mark.parametrize("y", [Y, TWO], ids=["one", "two"])
+@pytest.mark.parametrize("k", few([1, 5, 20, 1000], 2))
+def test_means_are_those_of_scikit_learn(k, y):
+    found = KernelKNNRegressor(k).fit(X, y).predict(Q)
+    expected = KNeighborsRegressor(min(k, 500)).fit(X, y).predict(Q)
+    assert found.shape == expected.shape
+    assert (np.abs(found - expected) <= 1e-12 * np.abs(expected).max(axis=0)).all()
+
+
+def test_means_are_weighted():
+    found = KernelKNNRegressor(15).fit(X, TWO, WEIGHTS).predict(Q)
+    for query, own in zip(Q, found, strict=True):
+        near = nearest_rows(X, query, 15)
+        expected = np.average(TWO[near], axis=0, weights=WEIGHTS[near])
+        np.testing.assert_allclose(own, expected, rtol=1e-9)
+
+
+def test_means_in_a_polynomial_feature_space():
+    rows, asked = X * 4 - 2, Q * 4 - 2
+    model = KernelKNNRegressor(7, kernel="poly", gamma=0.7, degree=3, coef0=1.0).fit(rows, Y)
+    own = (0.7 * np.einsum("ij,ij->i", rows, rows) + 1.0) ** 3
+    distances = own - 2 * (0.7 * asked @ rows.T + 1.0) ** 3
+    near = np.argsort(distances, axis=1, kind="stable")[:, :7]
+    np.testing.assert_allclose(model.predict(asked), Y[near].mean(axis=1), rtol=1e-12)
+
+
+# Kernel ridge around each center
+
+
+def falk(n_neighbors, **params):
+    """Return a regressor that trains in a blink."""
+    given = {"C": 50.0, "gamma": 3.0, "selection": None, "random_state": 0}
+    return FalkSVR(n_neighbors, **{**given, **params})
+
+
+def ridge_values(rows, y, weights, asked, C=50.0, gamma=3.0):
+    """Return the values of kernel ridge with an offset, which is not penalized, in float64."""
+    m = len(rows)
+    bordered = np.ones((m + 1, m + 1))
+    bordered[:m, :m] = rbf_kernel(rows, gamma=gamma) + np.diag(1 / (2 * C * weights))
+    bordered[m, m] = 0.0
+    solved = np.linalg.solve(bordered, np.vstack([y, np.zeros((1, y.shape[1]))]))
+    return rbf_kernel(asked, rows, gamma=gamma) @ solved[:m] + solved[m]
+
+
+def test_the_oracle_is_kernel_ridge_of_centered_values():
+    """Of a kernel whose values at all rows sum to the same, the offset is the mean."""
+    angles = 2 * np.pi * np.arange(12) / 12
+    rows, y = np.stack([np.cos(angles), np.sin(angles)], axis=1), RNG.normal(size=(12, 1))
+    ridge = KernelRidge(alpha=1 / 100, kernel="rbf", gamma=3.0).fit(rows, y - y.mean())
+    expected = ridge.predict(Q) + y.mean()
+    np.testing.assert_allclose(ridge_values(rows, y, np.ones(12), Q), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("assign", ["point", "center"])
+@pytest.mark.parametrize("y", [Y[:, None], TWO], ids=["one", "two"])
+def test_the_model_of_the_nearest_center_answers(y, assign):
+    model = falk(60, assign=assign, n_assigned=20).fit(X, y if y.shape[1] > 1 else y[:, 0], WEIGHTS)
+    found = model.predict(Q).reshape(80, -1)
+    # The centers are those of the classifier, whose tests know them.
+    twin = FalkSVC(60, C=1.0, gamma=3.0, selection=None, n_assigned=20, assign=assign)
+    twin = twin.set_params(random_state=0).fit(X, Y.mean() < Y, WEIGHTS)
+    numbers = model._reader.centers[1]
+    assert numbers.tolist() == twin._reader.centers[1].tolist()
+    assert 5 < len(numbers) < 100
+    if assign == "center":
+        owners = numbers[[nearest_rows(X[numbers], query, 1)[0] for query in Q]]
+        assert not (model._reader.path / "rows").exists()
+    else:
+        slow = SlowFalk(X, Y, 60, 20, 50.0, 3.0, 0)
+        owners = slow.owner[[nearest_rows(X, query, 1)[0] for query in Q]]
+    expected = np.empty_like(found)
+    for i, center in enumerate(owners.tolist()):
+        near = nearest_rows(X, X[center], 60)
+        expected[i] = ridge_values(X[near], y[near], WEIGHTS[near], Q[i : i + 1])[0]
+    assert (np.abs(found - expected) <= 1e-4 * y.std(axis=0)).all()
+
+
+def test_several_centers_are_averaged():
+    model = falk(60, assign="k_centers", n_centers=2, n_assigned=20).fit(X, Y)
+    numbers, ones = model._reader.centers[1], np.ones(60)
+    for query, found in zip(Q[:20], model.predict(Q[:20]), strict=True):
+        own = []
+        for center in numbers[nearest_rows(X[numbers], query, 2)].tolist():
+            near = nearest_rows(X, X[center], 60)
+            own.append(ridge_values(X[near], Y[near, None], ones, query[None])[0, 0])
+        assert found == pytest.approx(np.mean(own), abs=1e-4 * Y.std())
+
+
+def test_a_neighborhood_of_all_rows_is_the_usual_kernel_ridge():
+    found = falk(1000).fit(X, Y).predict(Q)
+    expected = ridge_values(X, Y[:, None], np.ones(500), Q)[:, 0]
+    assert (np.abs(found - expected) <= 1e-4 * Y.std()).all()
+
+
+# Selections, by squared errors
+
+
+def left_out_errors(rows, y, weights, n_inner, C, gamma):
+    """Return the weighted squared error of inner rows, each without itself, by brute force."""
+    missed = np.empty(n_inner)
+    for i in range(n_inner):
+        keep = np.arange(len(rows)) != i
+        value = ridge_values(rows[keep], y[keep], weights[keep], rows[i : i + 1], C, gamma)
+        missed[i] = ((value[0] - y[i]) ** 2).mean()
+    return missed @ weights[:n_inner]
+
+
+@pytest.mark.parametrize("selection", ["local", "each"])
+def test_inner_rows_are_left_out_one_at_a_time(selection):
+    params = {"C": [5.0, 50.0, 500.0], "gamma": [1.0, 4.0], "selection": selection}
+    rows, y, weights = X[:150], TWO[:150], WEIGHTS[:150]
+    model = falk(40, n_selected=30, **params).fit(rows, y, weights)
+    entered = (y - np.average(y, axis=0, weights=weights)) / model._reader.target.scale
+    grid = [(C, gamma) for gamma in params["gamma"] for C in params["C"]]
+
+    def errors_around(row):
+        near = nearest_rows(rows, rows[row], 40)
+        given = rows[near], entered[near], weights[near], 20
+        return [left_out_errors(*given, C, gamma) for C, gamma in grid], weights[near[:20]].sum()
+
+    if selection == "each":
+        report, numbers = model.fit_report_, model._reader.centers[1]
+        for cell in range(len(numbers)):
+            best = grid[int(np.argmin(errors_around(numbers[cell])[0]))]
+            assert (report.C[cell], report.gamma[cell]) == pytest.approx(best, rel=1e-6)
+        assert len(set(zip(report.C, report.gamma, strict=True))) > 1
+        return
+    errors = np.array(model.selected_["errors"])
+    assert errors.shape == (1, 2, 3)
+    drawn = SELECTED_ROWS.generator(0, n_rows=150).choice(150, 30, replace=False)
+    found = [errors_around(row) for row in drawn.tolist()]
+    expected = np.sum([own for own, _ in found], axis=0) / sum(weight for _, weight in found)
+    np.testing.assert_allclose(errors.ravel(), expected, rtol=1e-3)
+    best = grid[int(errors.argmin())]
+    assert (model.selected_["C"], model.selected_["gamma"]) == best
+
+
+def test_the_grid_is_cross_validation_of_the_method():
+    params = {"C": [0.5, 50.0], "gamma": [0.5, 5.0], "selection": "grid", "cv": 3}
+    model = falk([30, 60], **params).fit(X, Y)
+    errors = np.array(model.selected_["errors"])
+    folds = gather.folds_of(np.arange(500), 0, 3)
+    squared = np.zeros((2, 2, 2))
+    for fold, (i, k) in product(range(3), enumerate([30, 60])):
+        train, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        slow = SlowFalk(X, Y, k, k // 2, 1.0, 1.0, 0, rows=train)
+        for row in held_out.tolist():
+            center = slow.owner[nearest_rows(slow.X, X[row], 1)[0]]
+            near = nearest_rows(slow.X, slow.X[center], k)
+            own = slow.X[near], slow.y[near, None], np.ones(k), X[row : row + 1]
+            for (g, gamma), (c, C) in product(enumerate([0.5, 5.0]), enumerate([0.5, 50.0])):
+                squared[i, g, c] += (ridge_values(*own, C, gamma)[0, 0] - Y[row]) ** 2
+    np.testing.assert_allclose(errors, squared / 500 / Y.var(), rtol=1e-3)
+    best = np.argwhere(errors == errors.min())[0]
+    assert model.selected_["n_neighbors"] == [30, 60][best[0]]
+
+
+def test_percentiles_give_every_neighborhood_its_own_width():
+    model = falk(60, selection="local", C=[10.0], gamma=None, percentiles=[50, 100]).fit(X, Y)
+    numbers, percentile = model._reader.centers[1], model.selected_["percentile"]
+    for cell in range(5):
+        near = X[nearest_rows(X, X[numbers[cell]], 60)]
+        width = np.percentile(pdist(near), percentile)
+        assert model.fit_report_.gamma[cell] == pytest.approx(width**-2, rel=1e-4)
+
+
+def test_equal_rows_and_cells_of_one_number():
+    rows = np.repeat(X[:50], 4, axis=0)
+    y = np.where(rows[:, 0] > 0.5, 3.0, -2.0) + np.tile([0.0, 0.0, 1.0, 1.0], 50)
+    model = falk(24, C=1e4, gamma=200.0).fit(rows, y)
+    # Equal rows are as one of their mean.
+    assert (np.abs(model.predict(X[:50]) - np.where(X[:50, 0] > 0.5, 3.5, -1.5)) < 0.05).all()
+    flat = falk(30).fit(X, np.where(X[:, 0] > 0.5, 3.0, -2.0))
+    assert (flat.fit_report_.n_trained == 0).any()
+    assert (flat.fit_report_.n_classes == 0).all()
+    assert (flat.predict(Q[Q[:, 0] > 0.9]) == 3.0).all()
+    alike = FalkSVR(10, random_state=0).fit(np.zeros((50, 3)), Y[:50])
+    assert np.allclose(alike.predict(np.zeros((1, 3))), Y[:10].mean(), atol=2 * Y.std())
+    two = FalkSVR(selection=None, C=1e4, gamma=1.0).fit([[0.0], [1.0]], [0.0, 1.0])
+    assert two.predict([[0.0], [1.0]]).round(2).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"C": [1, 2]}, "selection is None"),
+        ({"n_assigned": 90}, "n_assigned=90 is above n_neighbors=60"),
+        ({"selection": "each", "n_neighbors": [10, 20]}, "cannot choose from"),
+        ({"selection": "left_out"}, "selection"),
+        ({"kernel": "poly", "selection": "each", "gamma": [1, 2]}, "feature space depends on it"),
+        ({"C": 1e20}, "leaves a ridge of"),
+    ],
+)
+def test_parameters_out_of_range_are_one_error(params, message):
+    with pytest.raises((ParameterError, ValueError), match=message):
+        falk(**{"n_neighbors": 60, **params}).fit(X, Y)
+
+
+# Of every regressor on neighborhoods
+
+SMALL = {
+    "KernelKNNRegressor": KernelKNNRegressor(7),
+    "FalkSVR": falk(80),
+    "FalkSVR, local": falk([60, 90], selection="local", C=None, gamma=None, n_selected=3),
+    "FalkSVR, centers": falk(80, assign="k_centers", n_assigned=20),
+}
+
+
+@pytest.fixture(params=SMALL)
+def small(request):
+    """Return an unfitted regressor."""
+    return SMALL[request.param]
+
+
+def test_a_constant_answers_the_constant(small):
+    model = clone(small).fit(X, np.full(500, 7.25))
+    assert set(model.predict(Q)) == {7.25}
+    # Beside a column that varies too.
+    y = np.stack([np.full(500, 0.1), Y], axis=1)
+    assert np.allclose(clone(small).fit(X, y).predict(Q)[:, 0], 0.1, rtol=1e-9)
+
+
+def test_columns_are_answered_as_they_are_alone(small):
+    if getattr(small, "selection", None):
+        pytest.skip("what is selected is for all columns")
+    both = clone(small).fit(X, TWO).predict(Q)
+    assert both.shape == (80, 2)
+    for column in range(2):
+        alone = clone(small).fit(X, TWO[:, column]).predict(Q)
+        np.testing.assert_allclose(both[:, column], alone, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e60])
+def test_units_of_y_do_not_matter(small, unit):
+    plain = clone(small).fit(X, Y).predict(Q)
+    np.testing.assert_allclose(clone(small).fit(X, unit * Y).predict(Q), unit * plain, rtol=1e-6)
+
+
+def test_rows_of_any_kind_and_what_was_kept_answer_alike(small, tmp_path):
+    model = clone(small).fit(X, TWO, WEIGHTS)
+    expected = model.predict(Q)
+    rows, y = da.from_array(X, chunks=(130, 2)), da.from_array(TWO, chunks=(130, 2))
+    lazy = clone(small).fit(rows, y, da.from_array(WEIGHTS, chunks=130))
+    answer = lazy.predict(da.from_array(Q, chunks=(33, 2)))
+    assert isinstance(answer, da.Array)
+    assert answer.shape == (80, 2)
+    for name, array in (("X", X), ("y", TWO)):
+        zarr.create_array(tmp_path / name, data=array, chunks=(200, 2))
+    stored = clone(small).fit(str(tmp_path / "X"), str(tmp_path / "y"), WEIGHTS)
+    model.save(tmp_path / "model")
+    kept = daskls.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))
+    for found in (answer.compute(), *(own.predict(Q) for own in (lazy, stored, *kept))):
+        assert found.tobytes() == expected.tobytes()
+    assert all(type(own) is type(model) for own in kept)
+    assert model.score(X, TWO) > 0.9
+
+
+def test_labels_are_no_numbers(small):
+    with pytest.raises(daskls.DataError, match="a regressor needs numbers"):
+        clone(small).fit(X, np.where(X[:, 0] > 0.5, "high", "low"))
+
+
+def test_candidates_of_neighbors_are_refused():
+    with pytest.raises(ParameterError, match="takes one"):
+        KernelKNNRegressor([5, 10]).fit(X, Y)
+    with pytest.raises(ParameterError, match="give one value"):
+        KernelKNNRegressor(5, kernel="poly", gamma=[1.0, 2.0]).fit(X, Y)
