@@ -25,6 +25,11 @@ class Measure:
     is_share: bool
 
     @property
+    def axis_label(self) -> str:
+        """The label of errors as they are."""
+        return self.name if self.is_share else self.label
+
+    @property
     def factor(self) -> float:
         """What an error is multiplied by, to be a number on that axis."""
         return 100.0 if self.is_share else 1.0
