@@ -17,7 +17,7 @@ MOST_CLASSES = 12
 MOST_DOTS = 1500
 N_HEXAGONS = 35
 # Tenths of the rows have medians that mean something from here on.
-LEAST_ROWS = 100
+LEAST_GROUPED = 100
 N_GROUPS = 10
 NO_LABELS = "Left out: rows and labels of a test set were not given."
 NO_NUMBERS = "Left out: rows and numbers of a test set were not given."
@@ -112,7 +112,7 @@ def residuals(subject: Subject) -> Panel:
         return Panel(*panel, NO_NUMBERS)
     true, predicted, unit, note = _in_one(subject, subject.evaluation)
     missed = true - predicted
-    is_grouped = len(missed) >= LEAST_ROWS
+    is_grouped = len(missed) >= LEAST_GROUPED
 
     def draw(ax: Any) -> None:
         _draw_rows(ax, predicted, missed)

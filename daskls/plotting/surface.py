@@ -17,7 +17,7 @@ CURVE, DOT = "#17518f", "#8a8f96"
 # Shares of the pixels, and of the rows, whose numbers lie beyond the colors: a few outliers would
 # leave one color to all others.
 BEYOND = 0.005
-N_LEVELS = 8
+N_LEVELS = 6
 
 
 @dataclass(frozen=True, eq=False)
