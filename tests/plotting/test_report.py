@@ -125,8 +125,8 @@ def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
 
 def test_cells_along_ranks_are_drawn_as_a_map():
     X, y = rows(300, 0)
-    own = small("VoronoiSVC", loss="squared_error", C=10.0, gamma=None, feature_coding="ranks")
-    own.set_params(feature_scale="spread").fit(X**4, y)
+    own = small("VoronoiSVC", loss="squared_error", cv=5, gamma=None, feature_coding="ranks")
+    own.set_params(C=10.0, feature_scale="spread").fit(X**4, y)
     assert own._reader.width == 2
     display = ReportDisplay.from_estimator(own, X**4, y).plot()
     assert display.axes_["partition"].get_xlabel() == "rank(feature 0)"
