@@ -29,7 +29,7 @@ def report(
         str | None,
         typer.Argument(
             callback=lambda path: path and expand(path),
-            help="A table or a data set with labels that the fit has not seen.",
+            help="A table or a data set with labels, or numbers, that the fit has not seen.",
         ),
     ] = None,
     html: Annotated[
@@ -51,7 +51,8 @@ def report(
 ) -> None:
     """Sum a fit up: cells, errors, grid, times; on rows with labels confusion and calibration.
 
-    Without --html it prints what was found; pictures need matplotlib.
+    On rows with numbers, of a regressor: predictions beside true numbers, and residuals. Without
+    --html it prints what was found; pictures need matplotlib.
     """
     check_exists(model, "model")
     if data is None and (label, unknown) != (None, None):

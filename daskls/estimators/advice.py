@@ -50,7 +50,8 @@ def advise_on_cells(
     if shrinkage is not None and shrinkage.dimensions > MOST_DIMENSIONS:
         # Where a scale was learned, and perhaps not taken, there is nothing to ask for.
         is_learned = "decision" in reader.resolved.summary
-        yield AdviceWarning, _dimensions(shrinkage, size_param, is_learned=is_learned)
+        chunks = "RandomChunkSVR" if reader.target.kind == "numbers" else "RandomChunkSVC"
+        yield AdviceWarning, _dimensions(shrinkage, size_param, chunks, is_learned=is_learned)
 
 
 # Edges
@@ -194,7 +195,7 @@ def _one_class(report: Report, size_param: str) -> Iterator[Advice]:
     yield AdviceWarning, message
 
 
-def _dimensions(shrinkage: Shrinkage, size_param: str, *, is_learned: bool) -> str:
+def _dimensions(shrinkage: Shrinkage, size_param: str, chunks: str, *, is_learned: bool) -> str:
     """Say that the rows of a cell are hardly nearer to each other than to all others."""
     remedy = f"Raise {size_param} or"
     if not is_learned:
@@ -203,5 +204,5 @@ def _dimensions(shrinkage: Shrinkage, size_param: str, *, is_learned: bool) -> s
         f"{shrinkage.n_cells} cells leave {shrinkage.share:.0%} of the squared distances of rows "
         f"to their mean, as in a space of {shrinkage.dimensions:.0f} dimensions: the rows of a "
         "cell are hardly nearer to each other than to all others, and cells lose what larger ones "
-        f"would see. {remedy} take RandomChunkSVC."
+        f"would see. {remedy} take {chunks}."
     )

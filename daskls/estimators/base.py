@@ -278,7 +278,9 @@ class LocalEstimator(Predictions, SharesClient):
             losses_made_good(self.client),
             open_rows(*data, store / f"input-{uuid.uuid4().hex}", self._kind) as rows,
             shared_with_workers(store, data, self.client),
-            fit_view(request.estimator, rows.X.shape, store, self.client, self.verbose) as view,
+            fit_view(
+                request.estimator, rows.X.shape, self._kind, store, self.client, self.verbose
+            ) as view,
             dropping_damage(store),
         ):
             return run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)

@@ -13,6 +13,7 @@ import dask
 from rich.console import Console
 
 from daskls.estimators.console import progress_bars
+from daskls.records import TargetKind
 from daskls.run.client import current_client, in_task
 from daskls.run.progress import OnCut, Progress
 
@@ -43,7 +44,12 @@ class View:
 
 @contextmanager
 def fit_view(
-    estimator: str, shape: tuple[int, int], store: Path, client: Any, verbose: int
+    estimator: str,
+    shape: tuple[int, int],
+    target: TargetKind,
+    store: Path,
+    client: Any,
+    verbose: int,
 ) -> Iterator[View]:
     """Yield the callbacks that report a fit's progress.
 
@@ -51,6 +57,7 @@ def fit_view(
     ----------
     estimator : str
     shape : (int, int). Rows and features.
+    target : "classes" or "numbers". What is learned.
     store : Path. The model's folder.
     client : distributed client, or None for the current scheduler
     verbose : int. Above 0, progress is shown here; on the dashboard it is shown anyway.
@@ -66,7 +73,7 @@ def fit_view(
         from daskls.live.fit import LiveFit
         from daskls.live.record import FitRecord, Header
 
-        record = FitRecord(Header(estimator, *shape))
+        record = FitRecord(Header(estimator, *shape, target))
         fronts = [_notebook_front(tell)] if is_notebook else []
         if client is not None:
             # A notebook's front has the link in it: what a thread prints may not reach its cell.

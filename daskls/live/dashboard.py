@@ -63,7 +63,7 @@ class Dashboard:
         from daskls.live.plugin import announce
 
         header, drawn = record.header, record.map
-        values = header.estimator, header.n_rows, header.n_features
+        values = header.estimator, header.n_rows, header.n_features, header.target
         path, why_not = self._run(
             announce,
             self._fit,

@@ -59,5 +59,6 @@ def format_line(record: FitRecord, stage: Stage, now: float) -> str:
     if left:
         parts.append(f"{format_seconds(left)} left")
     if stage.name == "train" and record.error is not None:
-        parts.append(f"mean validation error so far {record.error:.2%}")
+        told = record.measure.tell_mean(record.error)
+        parts.append(f"{record.measure.mean_name} so far {told}")
     return f"{stage.label}: {', '.join(parts)}"

@@ -15,6 +15,7 @@ from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
 from daskls.live.board import PATH, board_of
+from daskls.live.measure import Measure
 from daskls.live.record import FitRecord, Map, format_seconds
 
 __all__ = ["add_page", "live_doc"]
@@ -154,7 +155,7 @@ class FitPart:
             line_width=0.3 if len(xs) > 800 else 0.7,
         )
         picture.add_tools(HoverTool(tooltips=[("", "@told")]))
-        title = "validation error, %"
+        title = self.record.measure.label
         # Where no error is measured its numbers would mean nothing.
         self._bar = ColorBar(color_mapper=self._mapper, title=title, width=14, visible=False)
         picture.add_layout(self._bar, "right")
@@ -163,12 +164,13 @@ class FitPart:
     def _color(self, numbers: dict[str, Any]) -> None:
         """Color the regions by what is known of them."""
         cells, errors = numbers["region_cells"], numbers["region_errors"]
-        most = numbers["top_error"] or 1.0
-        self._mapper.high, self._bar.visible = 100 * most, numbers["top_error"] is not None
+        most, measure = numbers["top_error"] or 1.0, self.record.measure
+        self._mapper.high = measure.factor * most
+        self._bar.visible = numbers["top_error"] is not None
         pairs = list(zip(cells, errors, strict=True))
         # What has not changed is not sent again.
         self._patch("fill", [_fill(*own, most) for own in pairs])
-        self._patch("told", [_told(*own) for own in pairs])
+        self._patch("told", [_told(*own, measure) for own in pairs])
 
     def _patch(self, name: str, values: list[str]) -> None:
         """Bring one column up to date."""
@@ -185,11 +187,11 @@ def _fill(n_cells: int, error: float | None, most: float) -> str:
     return str(Viridis256[min(int(error / most * 255), 255)])
 
 
-def _told(n_cells: int, error: float | None) -> str:
+def _told(n_cells: int, error: float | None, measure: Measure) -> str:
     """Return what a region says under the mouse."""
     if not n_cells:
         return "not trained yet"
-    measured = "" if error is None else f", validation error {error:.2%}"
+    measured = "" if error is None else f", {measure.name} {measure.tell(error)}"
     return f"{n_cells} cell(s) trained{measured}"
 
 
@@ -217,7 +219,8 @@ def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> 
         parts.append(f"<p>Time left in this stage: <b>{left}</b></p>")
     if numbers["error"] is not None:
         so_far = "" if numbers["ended"] else " so far"
-        parts.append(f"<p>Mean validation error{so_far}: <b>{numbers['error']:.2%}</b></p>")
+        told = f"<b>{escape(numbers['error_told'])}</b>"
+        parts.append(f"<p>{escape(numbers['error_name'])}{so_far}: {told}</p>")
     if tasks and not numbers["ended"]:
         told = ", ".join(f"{escape(name)} {done}/{total}" for name, done, total in tasks)
         parts.append(

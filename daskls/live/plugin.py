@@ -39,7 +39,7 @@ class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
 def announce(
     fit: str,
     client: str,
-    header: tuple[str, int, int],
+    header: tuple[Any, ...],
     drawn: dict[str, Any] | None,
     bundles: list[tuple[int, int, LeafCounts]],
     dask_scheduler: Any = None,

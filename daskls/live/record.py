@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import Float64, Int64
+from daskls.live.measure import MEASURES, Measure
+from daskls.records import Float64, Int64, TargetKind
 from daskls.run.progress import STAGE_LABELS
 from daskls.run.tell import LeafCounts
 
@@ -25,11 +26,13 @@ class Header:
     ----------
     estimator : str
     n_rows, n_features : int
+    target : "classes" or "numbers". What is learned.
     """
 
     estimator: str
     n_rows: int
     n_features: int
+    target: TargetKind = "classes"
 
     def __str__(self) -> str:
         return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
@@ -188,6 +191,11 @@ class FitRecord:
         return int(self._counts[0].sum())
 
     @property
+    def measure(self) -> Measure:
+        """How its errors are told."""
+        return MEASURES[self.header.target]
+
+    @property
     def error(self) -> float | None:
         """The mean validation error of the rows trained on so far; None where none is measured."""
         counts = self._counts.sum(axis=1)
@@ -218,19 +226,34 @@ class FitRecord:
                 "left_s": running[-1].left_s(now) if running and self.ended is None else None,
                 "n_cells": self.n_cells,
                 "error": self.error,
+                **_words(self.measure, self.error),
                 "region_cells": cells,
-                "top_error": _top(errors),
+                "top_error": _top(errors, self.measure),
                 "region_errors": errors,
             }
 
 
-def _top(errors: list[float | None]) -> float | None:
+def _words(measure: Measure, error: float | None) -> dict[str, Any]:
+    """Return how errors are told, as JSON values."""
+    return {
+        "error_name": measure.mean_name.capitalize() if measure.is_share else measure.mean_name,
+        "error_told": None if error is None else measure.tell_mean(error),
+        "error_label": measure.label,
+        "is_share": measure.is_share,
+    }
+
+
+def _top(errors: list[float | None], measure: Measure) -> float | None:
     """Return the error of the last color: few regions may lie far beyond the others."""
     known = [error for error in errors if error is not None]
     if not known:
         return None
+    top, step = float(np.quantile(known, BELOW_TOP)), 0.01
+    if not measure.is_share and top > 0:
+        # Squares of any size; a step is the first figure.
+        step = float(10.0 ** np.floor(np.log10(top)))
     # In steps, so that not all colors change with each cell.
-    return max(float(np.ceil(100 * np.quantile(known, BELOW_TOP)) / 100), 0.01)
+    return max(float(np.ceil(top / step)) * step, step)
 
 
 def _stage_json(stage: Stage, now: float) -> dict[str, Any]:
@@ -252,9 +275,9 @@ def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
 
 
 def _share(counts: Float64) -> float | None:
-    """Return the share of wrong rows; None where the error of no row is known.
+    """Return the share of wrong rows, or the mean square; None where the error of no row is known.
 
-    Rows of a cell of one class are right.
+    Rows of a cell of one class, or of one number, are right.
     """
     _, _, measured, pure, wrong = counts.tolist()
     known = measured + pure

@@ -10,10 +10,6 @@ function time(s) {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-function percent(share) {
-  return `${(100 * share).toFixed(2)} %`;
-}
-
 function mix(a, b, t) {
   const part = (c, i) => parseInt(c.slice(1 + 2 * i, 3 + 2 * i), 16);
   return `rgb(${[0, 1, 2].map((i) => Math.round(part(a, i) * (1 - t) + part(b, i) * t)).join(",")})`;
@@ -49,7 +45,7 @@ function drawNumbers(place, numbers) {
   const tell = (name, value) => { const line = element(facts, "div", `${name} `); element(line, "b", value); };
   if (numbers.ended) tell("The fit has", numbers.ended === "finished" ? "finished." : "stopped.");
   else if (numbers.left_s !== null && numbers.left_s !== undefined) tell("Time left in this stage:", time(numbers.left_s));
-  if (numbers.error !== null && numbers.error !== undefined) tell(numbers.ended ? "Mean validation error:" : "Mean validation error so far:", percent(numbers.error));
+  if (numbers.error !== null && numbers.error !== undefined) tell(`${numbers.error_name}${numbers.ended ? "" : " so far"}:`, numbers.error_told);
   if (numbers.link) {
     const link = element(element(facts, "div", "On the dashboard: "), "a", numbers.link);
     link.href = numbers.link; link.target = "_blank";
@@ -91,19 +87,20 @@ function drawMap(canvas, map, numbers) {
     pen.save(); pen.translate(12, TOP + SIZE / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center";
     pen.fillText(map.names[1], 0, 0, SIZE); pen.restore();
   }
-  if (most) drawBar(pen, most);
+  if (most) drawBar(pen, most, numbers);
 }
 
-function drawBar(pen, most) {
+function drawBar(pen, most, numbers) {
   const x = LEFT + SIZE + 14, steps = 60;
   for (let i = 0; i < steps; i++) {
     pen.fillStyle = color(i / (steps - 1));
     pen.fillRect(x, TOP + SIZE * (1 - (i + 1) / steps), 12, SIZE / steps + 1);
   }
   pen.fillStyle = "#222"; pen.textAlign = "left";
-  for (const share of [0, 0.5, 1]) pen.fillText(`${(100 * share * most).toFixed(1)} %`, x + 16, TOP + SIZE * (1 - share) + (share === 1 ? 9 : share === 0 ? 0 : 4));
+  const told = (error) => numbers.is_share ? `${(100 * error).toFixed(1)} %` : Number(error.toPrecision(2)).toString();
+  for (const share of [0, 0.5, 1]) pen.fillText(told(share * most), x + 16, TOP + SIZE * (1 - share) + (share === 1 ? 9 : share === 0 ? 0 : 4));
   pen.save(); pen.translate(x + 72, TOP + SIZE / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center";
-  pen.fillText("validation error", 0, 0); pen.restore();
+  pen.fillText(numbers.is_share ? "validation error" : numbers.error_label, 0, 0); pen.restore();
 }
 
 function render({ model, el }) {

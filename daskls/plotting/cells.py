@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from daskls.errors import ParameterError
+from daskls.live.measure import MEASURES
 from daskls.plotting.lazy import new_axes, whole_numbers
 from daskls.records import Float64, Reals
 
@@ -32,6 +33,7 @@ class CellDisplay:
     Parameters
     ----------
     values : dict field -> array. The field's values over the cells, without NaN.
+    labels : dict field -> str. The axes' labels, where they are not the usual ones.
 
     Attributes
     ----------
@@ -52,6 +54,7 @@ class CellDisplay:
     """
 
     values: dict[str, Reals]
+    labels: dict[str, str] = field(default_factory=dict)
     axes_: Any = field(default=None, init=False)
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
@@ -86,7 +89,9 @@ class CellDisplay:
                 raise ParameterError(
                     f"fit_report_ has no number {name!r}; choose from {', '.join(numbers)}."
                 )
-        return cls({name: report[name][~np.isnan(report[name])] for name in fields})
+        label = MEASURES[estimator._reader.target.kind].axis_label
+        values = {name: report[name][~np.isnan(report[name])] for name in fields}
+        return cls(values, {"validation_error": label})
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -114,7 +119,7 @@ class CellDisplay:
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
         self.bars_ = [
-            _draw_histogram(axes, values, COLUMN_LABELS.get(name, name))
+            _draw_histogram(axes, values, {**COLUMN_LABELS, **self.labels}.get(name, name))
             for axes, (name, values) in zip(self.axes_, self.values.items(), strict=True)
         ]
         self.ax_.set_ylabel("cells")

@@ -1,6 +1,7 @@
 """The cells of a model in a plane, for pictures: polygons, and the cell of each pixel."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +14,11 @@ from daskls.partition.tree import Tree, route_rows
 from daskls.partition.voronoi import VoronoiCells
 from daskls.records import FeatureScale, Float64, Int32, Reals
 
-__all__ = ["Cut", "find_cut"]
+__all__ = ["Cut", "find_cut", "line_intervals"]
 
 Features = tuple[int, int]
+# Halvings of a pixel: a border along one feature is as exact as float64 is on a screen.
+N_HALVINGS = 40
 
 
 class Cut(Protocol):
@@ -27,8 +30,8 @@ class Cut(Protocol):
     def find(self, X: Reals) -> Int32:
         """Return the cell of each row."""
 
-    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
-        """Return the least and greatest values of the plane's features that are worth showing."""
+    def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
+        """Return the least and greatest values of the drawn features that are worth showing."""
 
 
 class TreeCut:
@@ -45,13 +48,14 @@ class TreeCut:
         """As of `Cut`."""
         return route_rows(self.tree, X)
 
-    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
+    def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
         """As of `Cut`.
 
         Cells report their radius, not their place: a square of all their areas, a square of radius
-        r having the area 2 r^2.
+        r having the area 2 r^2; of one feature all their lengths.
         """
-        half = float(np.sqrt((report.radius**2).sum() / 2))
+        radius = report.radius
+        half = float(np.sqrt((radius**2).sum() / 2)) if len(features) == 2 else radius.sum()
         center = self.tree.center[list(features)]
         return center - half, center + half
 
@@ -72,7 +76,7 @@ class VoronoiCut:
         """As of `Cut`."""
         return self.cells.nearest(X)
 
-    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
+    def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
         """As of `Cut`: the points, and half of their range around them."""
         own = self.points[:, features]
         low, high = own.min(axis=0), own.max(axis=0)
@@ -86,7 +90,7 @@ class ScaledCut:
     def __init__(self, cut: Cut, scale: FeatureScale) -> None:
         self.cut, self.scale = cut, scale
 
-    def _behind(self, features: Features) -> tuple[Features, Float64, Float64]:
+    def _behind(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Float64, Float64]:
         """Return the features' numbers among the scaled ones, their centers and their factors.
 
         Raises
@@ -99,12 +103,20 @@ class ScaledCut:
             self._check_is_number(feature)
             if place not in columns:
                 raise ParameterError(
-                    f"features={tuple(features)}, but the model leaves feature {feature} out "
+                    f"features={features}, but the model leaves feature {feature} out "
                     "(feature_scale_ is 0), so that no cell is cut along it. Draw two of "
                     f"{np.unique(sources[columns]).tolist()}."
                 )
-        own = columns.index(places[0]), columns.index(places[1])
+        own = tuple(columns.index(place) for place in places)
         return own, self.scale.center[places], self.scale.factors[places]
+
+    def _knots(self, feature: int) -> Float64:
+        """Return the knots of a feature's ranks, or its values that have an indicator each."""
+        coding = self.scale.coding
+        if coding is None:
+            return np.empty(0)
+        knots: Float64 = coding.points[coding.ptr[feature] : coding.ptr[feature + 1]]
+        return knots
 
     def _check_is_number(self, feature: int) -> None:
         """Refuse a feature along which cells have no straight edges.
@@ -114,7 +126,7 @@ class ScaledCut:
         ParameterError
         """
         coding = self.scale.coding
-        if coding is not None and coding.ptr[feature] < coding.ptr[feature + 1]:
+        if coding is not None and len(self._knots(feature)):
             plain = np.flatnonzero(np.diff(coding.ptr) == 0).tolist()
             what = "indicators" if coding.is_indicated[feature] else "ranks"
             raise ParameterError(
@@ -124,18 +136,21 @@ class ScaledCut:
 
     def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
         """As of `Cut`."""
-        own, center, factors = self._behind(features)
+        (across, up), center, factors = self._behind(features)
         inner = (limits - center[:, None]) * factors[:, None]
         place = scaled(point[None], self.scale)[0].astype(np.float64)
-        found = self.cut.polygons(own, place, inner)
+        found = self.cut.polygons((across, up), place, inner)
         return {cell: corners / factors + center for cell, corners in found.items()}
 
     def find(self, X: Reals) -> Int32:
         """As of `Cut`."""
         return self.cut.find(scaled(X, self.scale))
 
-    def reach(self, features: Features, report: Any) -> tuple[Float64, Float64]:
-        """As of `Cut`."""
+    def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
+        """As of `Cut`; of one feature that is coded, its knots or values."""
+        knots = self._knots(features[0])
+        if len(features) == 1 and len(knots):
+            return knots[:1], knots[-1:]
         own, center, factors = self._behind(features)
         low, high = self.cut.reach(own, report)
         return low / factors + center, high / factors + center
@@ -163,6 +178,36 @@ def find_cut(estimator: Any, partition: int) -> Cut:
         )
     cut, scale = CUTS[space.kind](space, partition), reader.resolved.scale
     return cut if scale is None else ScaledCut(cut, scale)
+
+
+def line_intervals(
+    cut: Cut, point: Float64, feature: int, limits: Float64, cells: Int32
+) -> dict[int, Float64]:
+    """Return the ends (2, 1) of each cell along one feature, the first stretch of each.
+
+    Parameters
+    ----------
+    cut : Cut
+    point : float64 array, shape (d,). The values of the other features.
+    feature : int
+    limits : float64 array, shape (2,)
+    cells : int array, shape (p,). The cell at each of some places, from one limit to the other.
+    """
+    places = np.linspace(limits[0], limits[1], len(cells))
+    after = np.flatnonzero(cells[1:] != cells[:-1])
+    low, high, first = places[after], places[after + 1], cells[after]
+    for _ in range(N_HALVINGS):
+        middle = (low + high) / 2
+        rows = np.tile(point, (len(middle), 1))
+        rows[:, feature] = middle
+        is_before = cut.find(rows) == first if len(rows) else np.empty(0, bool)
+        low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
+    ends = np.concatenate([limits[:1], high, limits[1:]])
+    own = cells[np.append(after, len(cells) - 1)].tolist()
+    found: dict[int, Float64] = {}
+    for cell, pair in zip(own, pairwise(ends.tolist()), strict=True):
+        found.setdefault(cell, np.array(pair)[:, None])
+    return found
 
 
 # How the cells of each kind of partition are drawn.

@@ -1,4 +1,4 @@
-"""The answers of a model to rows with known labels: what confusion and calibration are drawn of."""
+"""The answers of a model to rows whose labels, or numbers, are known."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +10,10 @@ from daskls.errors import DataError
 from daskls.records import Float64, Int64, Labels, Mask, Reals
 from daskls.run.compute import compute
 from daskls.run.confusion import Confusion, count_block, tabulate
+from daskls.run.labels import check_numbers, first_bad_number, number_error
 from daskls.run.rows import find_labels, open_whole
 
-__all__ = ["Calibration", "HeldOutResult", "evaluate"]
+__all__ = ["Calibration", "HeldOutNumbers", "HeldOutResult", "evaluate"]
 
 N_BINS = 10
 # Rows that a picture of a partition needs of a test set, at the most.
@@ -65,23 +66,66 @@ class HeldOutResult:
         return float(self.confusion.counts.trace() / self.confusion.counts.sum())
 
 
-def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult:
-    """Compare a model with labels; the client holds a few numbers a row.
+@dataclass(frozen=True, eq=False)
+class HeldOutNumbers:
+    """Results on rows with numbers, of which each has t.
+
+    Attributes
+    ----------
+    true, predicted : float64 arrays, shape (m, t)
+    rows : array (k, d) of some rows, or None where they are no array
+    of_rows : array (k, t). What these have.
+    """
+
+    true: Float64
+    predicted: Float64
+    rows: Reals | None
+    of_rows: Float64
+
+    @property
+    def r2(self) -> Float64:
+        """R2 of each column, (t,): 1 less the mean square missed, in units of the variance."""
+        missed = ((self.true - self.predicted) ** 2).mean(axis=0)
+        variance = self.true.var(axis=0)
+        # As scikit-learn has it: of equal numbers 1 where all are met, else 0.
+        flat = variance == 0
+        found: Float64 = 1 - missed / np.where(flat, 1.0, variance)
+        return np.where(flat, (missed == 0).astype(float), found)
+
+    @property
+    def rmse(self) -> Float64:
+        """The root of the mean square missed of each column, (t,), in its units."""
+        found: Float64 = np.sqrt(((self.true - self.predicted) ** 2).mean(axis=0))
+        return found
+
+    @property
+    def mae(self) -> Float64:
+        """The mean absolute difference of each column, (t,), in its units."""
+        found: Float64 = np.abs(self.true - self.predicted).mean(axis=0)
+        return found
+
+
+def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult | HeldOutNumbers:
+    """Compare a model with labels or numbers; the client holds a few numbers a row.
 
     Raises
     ------
-    DataError : no rows, or another number of labels
+    DataError : no rows, or another number of labels; of a regressor no numbers
     """
     y, names = find_labels(X, y)
     lazy = [estimator.predict(X), y if dask.is_dask_collection(y) else np.asarray(y)]
     if hasattr(estimator, "predict_proba"):
         lazy += _summed_up(estimator.predict_proba(X))
     predicted, true, *probable = compute(lazy, estimator.client)
+    is_of_classes = hasattr(estimator, "classes_")
     if not len(predicted) or len(predicted) != len(true):
+        what = "labels" if is_of_classes else "numbers"
         raise DataError(
-            f"X has {len(predicted)} rows and y {len(true)} labels; a report on a test set needs "
-            "rows, and one label for each."
+            f"X has {len(predicted)} rows and y {len(true)} {what}; a report on a test set needs "
+            f"rows, and one {what[:-1]} for each."
         )
+    if not is_of_classes:
+        return _compare_numbers(predicted, true, names, X, estimator)
     labels = true if names is None else names[true]
     counts = count_block(predicted, labels, None)
     return HeldOutResult(
@@ -89,6 +133,25 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult:
         _calibrate(estimator.classes_, labels, *probable) if probable else None,
         _some_rows(X, estimator),
     )
+
+
+def _compare_numbers(
+    predicted: Float64, y: Any, names: Labels | None, X: Any, estimator: Any
+) -> HeldOutNumbers:
+    """Compare a regressor's answers with numbers."""
+    check_numbers(y.dtype, names)
+    n = len(predicted)
+    predicted, y = predicted.reshape(n, -1), y.reshape(n, -1)
+    if predicted.shape != y.shape:
+        raise DataError(
+            f"y has {y.shape[1]} columns, but the model predicts {predicted.shape[1]} number(s) of "
+            "a row. Pass the columns that it was trained on."
+        )
+    bad = first_bad_number(y)
+    if bad is not None:
+        raise number_error(bad)
+    true = y.astype(np.float64)
+    return HeldOutNumbers(true, predicted, _some_rows(X, estimator), true[:: _step(n)])
 
 
 def _summed_up(proba: Any) -> list[Any]:
@@ -113,6 +176,11 @@ def _calibrate(
     return Calibration(expected, observed, counts[seen], of)
 
 
+def _step(n_rows: int) -> int:
+    """Return which of so many rows are drawn: one in this many."""
+    return -(-n_rows // MOST_ROWS)
+
+
 def _some_rows(X: Any, estimator: Any) -> Reals | None:
     """Return some rows of an array or of a data set, evenly spaced; None of other tables."""
     is_frame = hasattr(X, "columns")
@@ -121,5 +189,5 @@ def _some_rows(X: Any, estimator: Any) -> Reals | None:
         return None
     in_memory = isinstance(X, (np.ndarray, list)) or (is_frame and hasattr(X, "to_numpy"))
     rows = np.asarray(X) if in_memory else open_whole(X, "X", ROWS_NBYTES)
-    some = rows[:: -(-len(rows) // MOST_ROWS)]
+    some = rows[:: _step(len(rows))]
     return np.asarray(compute([some], estimator.client)[0])

@@ -107,10 +107,14 @@ class GridDisplay:
             )
         spec = spec_from_json(estimator._reader.meta["spec"])
         if find_loss(spec).is_global:
+            drawn = (
+                "The candidates of that choice are drawn by ReportDisplay."
+                if spec.target == "numbers"
+                else 'GridDisplay draws the choices of cells of loss="hinge".'
+            )
             raise ParameterError(
                 f"Cells of loss={spec.loss!r} choose nothing of their own: kernel, width and C are "
-                "one choice for all, which `daskls info` tells. GridDisplay draws the choices of "
-                'cells of loss="hinge".'
+                f"one choice for all, which `daskls info` tells. {drawn}"
             )
         report = estimator.fit_report_
         trained = report[report.n_trained > 0]

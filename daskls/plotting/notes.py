@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from daskls.plotting.panels import CODING_WORDS, SCALES, Subject
+from daskls.plotting.evaluation import HeldOutNumbers, HeldOutResult
+from daskls.plotting.subject import CODING_WORDS, SCALES, Subject
+from daskls.records import Float64
 from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader
 from daskls.store.scale import candidates_of
@@ -15,36 +17,68 @@ __all__ = ["Entries", "find_facts", "find_notes", "find_parameters"]
 Entries = list[tuple[str, str]]
 # Not of the model.
 NOT_OF_MODEL = ("client", "store", "verbose")
+# Of y, that are told one by one.
+MOST_COLUMNS = 4
 
 
 def find_facts(subject: Subject) -> Entries:
     """Return what the fit came to, as names and values."""
     reader, report, evaluation = subject.reader, subject.reader.report, subject.evaluation
-    labels = ", ".join(map(str, reader.meta["classes"]["values"][:8]))
-    more = " ..." if reader.n_classes > 8 else ""
     found = [
         ("rows trained on", f"{reader.meta['n_rows']:,} of {reader.meta['n_features']} features"),
-        ("classes", f"{reader.n_classes}: {labels}{more}"),
+        _target(reader),
     ]
     if len(report):
         found.append(("cells", f"{len(report):,} with {int(report.n_support.sum()):,} rows kept"))
     error = mean_error(report)
     if error is not None:
-        found.append(("mean validation error", f"{100 * error:.2f} %"))
+        found.append((subject.measure.mean_name, subject.measure.tell_mean(error)))
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
         found.append(("scale of features", SCALES.get(decision, decision)))
-    found += _chosen(reader)
+    found += _chosen(subject)
     if reader.stage_s:
         found.append(("seconds of the fit", f"{sum(reader.stage_s.values()):,.1f}"))
-    if evaluation is not None:
-        n_rows = int(evaluation.confusion.counts.sum())
-        found.append(("accuracy", f"{100 * evaluation.accuracy:.2f} % of {n_rows:,} other rows"))
-    return found
+    return found if evaluation is None else [*found, *_on_other_rows(evaluation)]
 
 
-def _chosen(reader: ModelReader) -> Entries:
+def _target(reader: ModelReader) -> tuple[str, str]:
+    """Return what is learned: classes, or numbers around their center."""
+    target = reader.target
+    if target.kind == "classes":
+        labels = ", ".join(map(str, reader.meta["classes"]["values"][:8]))
+        more = " ..." if reader.n_classes > 8 else ""
+        return "classes", f"{reader.n_classes}: {labels}{more}"
+    shown = zip(target.center.tolist()[:MOST_COLUMNS], target.scale.tolist(), strict=False)
+    told = "; ".join(f"mean {center:.5g}, deviation {scale:.4g}" for center, scale in shown)
+    more = "; ..." if target.width > MOST_COLUMNS else ""
+    return "numbers", told if target.width == 1 else f"{target.width} a row: {told}{more}"
+
+
+def _on_other_rows(found: HeldOutResult | HeldOutNumbers) -> Entries:
+    """Return what came of rows that the fit has not seen."""
+    if isinstance(found, HeldOutResult):
+        n_rows = int(found.confusion.counts.sum())
+        return [("accuracy", f"{100 * found.accuracy:.2f} % of {n_rows:,} other rows")]
+    mean = f"{found.r2.mean():.4f} of {len(found.true):,} other rows"
+    if found.true.shape[1] > 1:
+        mean += f", the mean of {_listed(found.r2, '.4f')}"
+    return [
+        ("R2", mean),
+        ("RMSE", _listed(found.rmse, ".4g")),
+        ("mean absolute error", _listed(found.mae, ".4g")),
+    ]
+
+
+def _listed(values: Float64, form: str) -> str:
+    """Return the value of each column, the first ones of many."""
+    more = ", ..." if len(values) > MOST_COLUMNS else ""
+    return ", ".join(f"{value:{form}}" for value in values[:MOST_COLUMNS]) + more
+
+
+def _chosen(subject: Subject) -> Entries:
     """Return what was chosen for all cells, if anything was."""
+    reader, measure = subject.reader, subject.measure
     candidates = candidates_of(reader.resolved.summary)
     if not candidates or not find_loss(reader.spec).is_global:
         return []
@@ -53,12 +87,15 @@ def _chosen(reader: ModelReader) -> Entries:
     return [
         *([("coding of features", coding)] if coding else []),
         ("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"),
-        ("error of the choice", f"{100 * chosen['error']:.2f} % of rows held out"),
+        (
+            f"{'error' if measure.is_share else 'R2'} of the choice",
+            f"{measure.tell_mean(chosen['error'])} of rows held out",
+        ),
     ]
 
 
 def mean_error(report: Any) -> float | None:
-    """Return the validation error over all rows; a cell of one class has none and counts as 0."""
+    """Return the validation error over all rows; a cell of one class, or number, has none: 0."""
     if not np.isfinite(report.validation_error).any():
         return None
     return float(np.average(np.nan_to_num(report.validation_error), weights=report.n_rows))
@@ -105,10 +142,12 @@ def _cells(subject: Subject) -> Iterator[str]:
 def _trust(subject: Subject) -> Iterator[str]:
     """Tell what the figures are not."""
     if subject.evaluation is None:
+        told = "the R2 is" if subject.is_of_numbers else "validation errors are"
         yield (
-            "No test set was given: validation errors are of rows that helped to choose, and a "
-            "little too good."
+            f"No test set was given: {told} of rows that helped to choose, and a little too good."
         )
+        return
+    if isinstance(subject.evaluation, HeldOutNumbers):
         return
     unseen = set(subject.evaluation.confusion.labels) - set(subject.estimator.classes_.tolist())
     if unseen:

@@ -1,82 +1,33 @@
 """The panels of a report: each draws one thing of a fit, or says why there is nothing to draw."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from daskls.kernels.frame import coded_names
 from daskls.live.map import draw_map
+from daskls.live.measure import Measure
 from daskls.live.record import Map
-from daskls.methods.base import Method
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.cuts import CUTS
-from daskls.plotting.evaluation import HeldOutResult
+from daskls.plotting.evaluation import HeldOutNumbers
 from daskls.plotting.grid import GridDisplay, has_grid
+from daskls.plotting.held_out import answers, calibration, confusion, residuals
 from daskls.plotting.partition import PartitionDisplay
-from daskls.plotting.plane import draw_number
 from daskls.plotting.selection import SelectionDisplay, has_selection
-from daskls.records import Float64, Reals
+from daskls.plotting.subject import BLUE, CODING_WORDS, ORANGE, SCALES, Panel, Subject
+from daskls.records import Float64
 from daskls.run.progress import STAGE_LABELS
-from daskls.store.reader import ModelReader
+from daskls.run.tell import find_pure
 from daskls.store.scale import candidates_of
 
-__all__ = ["SCALES", "Panel", "Subject", "find_panels"]
-
-BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
-# More classes than these are shown by their recalls, the worst ones.
-MOST_CLASSES = 12
-# Of features, as the decision about them names them.
-SCALES = {"given": "as they are", "spread": "by spread"}
-CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model that is reported on.
-
-    Attributes
-    ----------
-    estimator : fitted estimator
-    reader : ModelReader. Its model.
-    method : Method. Its method.
-    evaluation : HeldOutResult, or None without rows of a test set
-    """
-
-    estimator: Any
-    reader: ModelReader
-    method: Method
-    evaluation: HeldOutResult | None
-
-    @property
-    def rows(self) -> Reals | None:
-        """Some rows of the test set, if it is an array."""
-        return self.evaluation.rows if self.evaluation else None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One picture of a report.
-
-    Attributes
-    ----------
-    name : str
-    title : str
-    note : str. How to read it; where nothing is drawn, why.
-    draw : draws into given axes; None where there is nothing to draw
-    """
-
-    name: str
-    title: str
-    note: str
-    draw: Callable[[Any], None] | None = None
+__all__ = ["find_panels"]
 
 
 def find_panels(subject: Subject) -> list[Panel]:
     """Return the panels of a report, in their order on the page."""
-    parts = (_place, _errors, _choice, _times, _confusion, _calibration)
-    return [part(subject) for part in parts]
+    held_out = (answers, residuals) if subject.is_of_numbers else (confusion, calibration)
+    return [part(subject) for part in (_place, _errors, _choice, _times, *held_out)]
 
 
 # Where cells lie, and what is predicted there
@@ -89,8 +40,9 @@ def _place(subject: Subject) -> Panel:
     if not method.has_space(reader):
         return _boundary(subject)
     space = method.space(reader)
-    is_plane = subject.estimator.n_features_in_ == 2 and space.kind in CUTS
-    if is_plane and reader.width == 2:
+    if subject.is_of_numbers and _has_outlines(subject, (1, 2)):
+        return _numbers(subject)
+    if _has_outlines(subject, (2,)):
         display = PartitionDisplay.from_estimator(subject.estimator, X=rows, resolution=300)
         fill = "validation_error" if _measured(reader.report) else "cell"
         color = "darker: more held-out rows are wrong; white: cells of one class"
@@ -104,8 +56,41 @@ def _place(subject: Subject) -> Panel:
         return Panel(*panel, f"{reason} needs rows, as an array or a data set.")
     drawn = draw_map(space, seen, _column_names(subject))
     note = drawn.note.partition(". White")[0].replace("of the sample", "of the rows given")
-    errors = _region_errors(drawn, reader.report)
-    return Panel(*panel, _sentence(note), lambda ax: _draw_map(drawn, errors, ax))
+    errors, label = _region_errors(drawn, reader.report), subject.measure.axis_label
+    return Panel(*panel, _sentence(note), lambda ax: _draw_map(drawn, errors, label, ax))
+
+
+def _has_outlines(subject: Subject, n_features: tuple[int, ...]) -> bool:
+    """Whether the cells of a model of so many features can be drawn as they are."""
+    reader, n_own = subject.reader, subject.estimator.n_features_in_
+    if n_own not in n_features or subject.method.space(reader).kind not in CUTS:
+        return False
+    scale = reader.resolved.scale
+    if n_own == 1 or scale is None:
+        return True
+    # Along ranks or indicators there are ends of cells, but no straight edges.
+    is_coded = scale.coding is not None and len(scale.coding.points) > 0
+    return reader.width == 2 and not is_coded
+
+
+def _numbers(subject: Subject) -> Panel:
+    """Draw what a regressor of one or two features predicts, and its cells."""
+    found = subject.evaluation
+    of_rows = found.of_rows if isinstance(found, HeldOutNumbers) else None
+    if of_rows is not None and subject.rows is None:
+        of_rows = None
+    is_line = subject.estimator.n_features_in_ == 1
+    display = PartitionDisplay.from_estimator(
+        subject.estimator, X=subject.rows, y=of_rows, resolution=600 if is_line else 300
+    )
+    what = "column 0" if subject.reader.target.width > 1 else "numbers"
+    note = f"Predicted {what} as colors, and the borders of the cells."
+    if is_line:
+        dots = "" if subject.rows is None else ", over the rows of the test set"
+        note = f"Predicted {what} as a curve{dots}; borders of the cells as lines."
+    return Panel(
+        "partition", "Partition", note, lambda ax: _draw_partition(display, ax, "number", is_line)
+    )
 
 
 def _boundary(subject: Subject) -> Panel:
@@ -123,11 +108,11 @@ def _boundary(subject: Subject) -> Panel:
     return Panel(*panel, note, lambda ax: _draw_partition(display, ax, "class"))
 
 
-def _draw_partition(display: PartitionDisplay, ax: Any, fill: str) -> None:
-    display.plot(ax, fill=fill, show_rows=False, border_width=0.3)
+def _draw_partition(display: PartitionDisplay, ax: Any, fill: str, show_rows: bool = False) -> None:
+    display.plot(ax, fill=fill, show_rows=show_rows, border_width=0.3)
 
 
-def _draw_map(drawn: Map, errors: Float64 | None, ax: Any) -> None:
+def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
     """Draw the regions of a map, colored by error where one is measured."""
     from matplotlib.collections import PolyCollection
 
@@ -136,7 +121,7 @@ def _draw_map(drawn: Map, errors: Float64 | None, ax: Any) -> None:
         regions.set_facecolor("#dbe7f4")
     else:
         regions.set(array=np.ma.masked_invalid(errors), cmap="viridis_r")
-        ax.figure.colorbar(regions, ax=ax, label="validation error", shrink=0.8)
+        ax.figure.colorbar(regions, ax=ax, label=label, shrink=0.8)
     ax.add_collection(regions)
     ax.set(xlim=(0, 1000), ylim=(0, 1000), xticks=[], yticks=[])
     # Of components the second line says what they are made of.
@@ -150,7 +135,7 @@ def _region_errors(drawn: Map, report: Any) -> Float64 | None:
     if not _measured(report):
         return None
     region_of = np.array(drawn.region_of)[report.cell]
-    known = (region_of >= 0) & (np.isfinite(report.validation_error) | (report.n_classes == 1))
+    known = (region_of >= 0) & (np.isfinite(report.validation_error) | find_pure(report))
     own, rows = region_of[known], report.n_rows[known].astype(float)
     wrong = rows * np.nan_to_num(report.validation_error[known])
     n = len(drawn.polygons)
@@ -179,18 +164,22 @@ def _measured(report: Any) -> bool:
 
 def _errors(subject: Subject) -> Panel:
     """Draw errors by cell, else by model tried, else the sizes of cells."""
-    report, title = subject.reader.report, "Validation error by cell"
+    report, title = subject.reader.report, f"{subject.measure.name.capitalize()} by cell"
     if subject.method.step is not None:
         return _path(subject)
     if not len(report):
         note = "The model has no cells: it trains when it is queried, and measures no error."
         return Panel("errors", title, note)
     if len(report) == 1:
-        error = f": {100 * report.validation_error[0]:.2f} %" if _measured(report) else ""
-        return Panel("errors", title, f"The model has one cell{error}.")
+        error = report.validation_error[0]
+        told = f": {subject.measure.tell(error)}" if _measured(report) else ""
+        return Panel("errors", title, f"The model has one cell{told}.")
     if _measured(report):
         display = CellDisplay.from_estimator(subject.estimator, fields=["validation_error"])
-        note = "Cells by the share of their held-out rows that were wrong; the line: the median."
+        what = "the share of their held-out rows that were wrong"
+        if subject.is_of_numbers:
+            what = "the mean square of what held-out rows miss, in units of the variance of y"
+        note = f"Cells by {what}; the line: the median."
         return Panel("errors", title, note, lambda ax: _draw_cells(display, ax))
     sizes = CellDisplay.from_estimator(subject.estimator, fields=["n_support"])
     note = "No error of a cell is measured: one candidate each. Drawn: the rows that they keep."
@@ -241,7 +230,7 @@ def _choice(subject: Subject) -> Panel:
         return Panel(*panel, note, lambda ax: _draw_costs(selected, ax))
     candidates = candidates_of(subject.reader.resolved.summary)
     if candidates:
-        return _one_for_all(candidates)
+        return _one_for_all(candidates, subject.measure)
     if "C" in selected:
         width = "" if selected.get("gamma") is None else f", gamma = {selected['gamma']:.3g}"
         return Panel(*panel, f"One choice for the whole model: C = {selected['C']:.3g}{width}.")
@@ -265,26 +254,27 @@ def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
     ax.set(xlabel="C", ylabel="cross-validation error")
 
 
-def _one_for_all(candidates: list[dict[str, Any]]) -> Panel:
+def _one_for_all(candidates: list[dict[str, Any]], measure: Measure) -> Panel:
     """Draw the errors of the choice for all cells, which comes first, and of what was left."""
     chosen = candidates[0]
     names = [f"{CODING_WORDS[own['coding']]}{_scale(own)}\n{own['kernel']}" for own in candidates]
-    errors = [100 * own["error"] for own in candidates]
+    errors = [measure.factor * own["error"] for own in candidates]
     cost = 1 / (2 * chosen["ridge"])
     note = (
         f"One choice for all cells: {chosen['kernel']}, width {chosen['width']:.3g}, C {cost:.3g}"
     )
+    told = "error" if measure.is_share else measure.name
     if len(candidates) == 1:
-        return Panel("grid", "Choice", f"{note}; error {errors[0]:.2f} %.")
+        return Panel("grid", "Choice", f"{note}; {told} {measure.tell(chosen['error'])}.")
 
     def draw(ax: Any) -> None:
         bars = ax.barh(range(len(names)), errors, color="#9db7cf", edgecolor=BLUE)
         bars[0].set_facecolor(BLUE)
-        ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+        ax.bar_label(bars, fmt="%.2f" if measure.is_share else "%.3g", padding=3, fontsize=8)
         ax.set_yticks(range(len(names)), names, fontsize=8)
         ax.invert_yaxis()
         ax.margins(x=0.2)
-        ax.set(xlabel="error of unseen rows, %")
+        ax.set(xlabel=f"{told} of unseen rows{', %' if measure.is_share else ''}")
 
     note = f"{note}. Bars: the error of the choice, on top, and of the candidates that were left."
     return Panel("grid", "Choice", note, draw)
@@ -316,68 +306,6 @@ def _times(subject: Subject) -> Panel:
 
     note = f"Seconds of each stage of the fit; {sum(seconds.values()):.3g} in all."
     return Panel("times", "Time by stage", note, draw)
-
-
-# On a test set
-
-
-def _confusion(subject: Subject) -> Panel:
-    """Draw the confusion matrix, of many classes the worst recalls."""
-    panel = "confusion", "Confusion"
-    if subject.evaluation is None:
-        return Panel(*panel, "Left out: rows and labels of a test set were not given.")
-    found = subject.evaluation.confusion
-    if len(found.labels) > MOST_CLASSES:
-        note = f"Of {len(found.labels)} classes those of the lowest recall."
-        return Panel(*panel, note, lambda ax: _draw_recalls(found, ax))
-    note = "Rows of the test set: true class by row, predicted class by column."
-    return Panel(*panel, note, lambda ax: _draw_confusion(found, ax))
-
-
-def _draw_confusion(found: Any, ax: Any) -> None:
-    """Draw shares of each true class as shades, counts as numbers."""
-    shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
-    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for (i, j), count in np.ndenumerate(found.counts):
-        draw_number(ax, j, i, f"{count:,}", light=bool(shares[i, j] > 0.5))
-    names = list(map(str, found.labels))
-    ax.set_xticks(range(len(names)), names)
-    ax.set_yticks(range(len(names)), names)
-    ax.set(xlabel="predicted", ylabel="true")
-
-
-def _draw_recalls(found: Any, ax: Any) -> None:
-    """Draw the classes that are found least."""
-    totals = found.counts.sum(axis=1)
-    recall = found.counts.diagonal() / np.maximum(totals, 1)
-    order = [i for i in np.argsort(recall, kind="stable") if totals[i]][:MOST_CLASSES]
-    names = [f"{found.labels[i]} ({totals[i]:,})" for i in order]
-    bars = ax.barh(names, recall[order], color="#9db7cf", edgecolor=BLUE)
-    ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
-    ax.invert_yaxis()
-    ax.set(xlabel="recall; in brackets: rows", xlim=(0, 1.15))
-
-
-def _calibration(subject: Subject) -> Panel:
-    """Draw probabilities beside shares."""
-    panel = "calibration", "Calibration"
-    if subject.evaluation is None:
-        return Panel(*panel, "Left out: rows and labels of a test set were not given.")
-    found = subject.evaluation.calibration
-    if found is None:
-        return Panel(*panel, "Left out: the model has no probabilities.")
-
-    def draw(ax: Any) -> None:
-        ax.plot([0, 1], [0, 1], "--", color=GRAY, lw=1)
-        ax.plot(found.expected, found.observed, "o-", color=BLUE)
-        ax.set(xlabel=f"probability of {found.of}", ylabel="share of rows", xlim=(0, 1))
-        ax.set(ylim=(0, 1), aspect="equal")
-
-    note = (
-        f"Probabilities that are right lie on the dashed line; mean distance {found.error:.3f}. "
-        "Bins without rows are left out."
-    )
-    return Panel(*panel, note, draw)
 
 
 def _sentence(note: str) -> str:

@@ -1,26 +1,27 @@
-"""The partition of space in a plane, with the decision boundary."""
+"""The partition of space in a plane, with the decision boundary, or the numbers predicted."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
-from daskls.errors import DataError, ParameterError
+from daskls.errors import ParameterError
+from daskls.live.measure import MEASURES
 from daskls.partition.polygons import color_cells
-from daskls.plotting.cuts import find_cut
+from daskls.plotting.cuts import find_cut, line_intervals
 from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
     CELL_COLORS,
-    check_least,
     class_colors,
     class_entries,
     draw_boundary,
     draw_dots,
     draw_frame,
     draw_numbers,
-    pad_limits,
     pixel_grid,
 )
+from daskls.plotting.slices import Slice, axis_names, check_drawn_rows, find_slice
+from daskls.plotting.surface import Surface, find_surface
 from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
 
 __all__ = ["PartitionDisplay"]
@@ -31,30 +32,36 @@ MOST_IN_LEGEND = 10
 
 @dataclass
 class PartitionDisplay:
-    """Cells as polygons, their borders, the decision boundary and rows.
+    """Cells as polygons, their borders, rows, and the decision boundary.
+
+    Of a regressor the numbers that it predicts: of two features as colors, of one as a curve.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
-    polygons : dict cell -> array (corners, 2)
-    limits : array (2, 2). The drawn range of each axis.
-    decided : array (resolution, resolution). The number of the winning class at each pixel.
+    polygons : dict cell -> array (corners, 2); along one feature the cell's two ends (2, 1)
+    limits : array (2, 2), along one feature (1, 2). The drawn range of each axis.
+    decided : array (resolution, resolution). The number of the winning class at each pixel; None of
+        a regressor.
     scores : array (resolution, resolution). Decision values of two classes; else None.
-    cells : int array (resolution, resolution). The cell of each pixel.
-    classes : array (n_classes,) of labels
+    cells : int array (resolution, resolution), or (resolution,). The cell of each pixel.
+    classes : array (n_classes,) of labels; of a regressor none
     names : the axes' labels
     report : the rows of the estimator's `fit_report_` that describe these cells
-    rows : array (m, 2) of rows to draw, or None
+    rows : array (m, 2) of rows to draw, or (m, 1), or None
     row_classes : int array (m,). Their classes' numbers, or None
-    note : str. Which slice of a space of more than two features is drawn; written on the picture.
+    note : str. Which slice of a space of more features is drawn; written on the picture.
+    surface : Surface. What a regressor predicts, and the numbers of the rows; None of classes.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     regions_ : PolyCollection, one polygon a visible cell
-    boundary_ : ContourSet. The decision boundary.
+    boundary_ : ContourSet. The decision boundary; of a regressor lines of equal numbers, where
+        these are not what colors the picture.
+    numbers_ : AxesImage, or along one feature Line2D. The predicted numbers; None of classes.
     rows_ : PathCollection, or None
     note_ : Text, or None of a model of two features
 
@@ -71,19 +78,21 @@ class PartitionDisplay:
 
     polygons: dict[int, Float64]
     limits: Float64
-    decided: Int64
+    decided: Int64 | None
     scores: Float64 | None
     cells: Int32
     classes: Labels
-    names: tuple[str, str]
+    names: tuple[str, ...]
     report: Any
     rows: Reals | None = None
     row_classes: Ints | None = None
     note: str = ""
+    surface: Surface | None = None
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
     regions_: Any = field(default=None, init=False)
     boundary_: Any = field(default=None, init=False)
+    numbers_: Any = field(default=None, init=False)
     rows_: Any = field(default=None, init=False)
     note_: Any = field(default=None, init=False)
 
@@ -94,11 +103,12 @@ class PartitionDisplay:
         *,
         X: Any = None,
         y: Any = None,
-        features: tuple[int, int] = (0, 1),
+        features: tuple[int, ...] | None = None,
         limits: Any = None,
         resolution: int = 400,
         feature_names: Any = None,
         partition: int = 0,
+        column: int = 0,
     ) -> Self:
         """Compute what `plot` draws.
 
@@ -107,12 +117,13 @@ class PartitionDisplay:
         estimator : fitted estimator that predicts a row by the model of its cell
         X : array (m, d) of rows to draw, or None. Also gives the range of the axes, and the values
             of the features that are not drawn: their means.
-        y : array (m,) of their labels, or None
-        features : the two features to draw
+        y : array (m,) of their labels, or of a regressor of their numbers, or None
+        features : the two features to draw, of a regressor also one alone; None: the first two
         limits : array (2, 2), the range of each axis, or None: that of X, or of the cells
-        resolution : int, >= 2. Pixels along a side, for the boundary.
+        resolution : int, >= 2. Pixels along a side, for the boundary or the numbers.
         feature_names : sequence of str, or None: those of the columns trained on, if any
-        partition : int. Whose cells to draw; the boundary is that of all partitions together.
+        partition : int. Whose cells to draw; what is predicted is that of all together.
+        column : int. Of a regressor of several numbers a row, which of them to draw.
 
         Returns
         -------
@@ -120,42 +131,41 @@ class PartitionDisplay:
 
         Raises
         ------
-        ParameterError : features, or a partition, that the estimator does not have
-        DataError : rows of another width; or a model of more than two features and no X
+        ParameterError : features, a partition or a column that the estimator does not have
+        DataError : rows of another width, or another y; a model of more features, and no X
         """
         cut = find_cut(estimator, partition)
         report = estimator.fit_report_[estimator.fit_report_.partition == partition]
-        n_features = estimator.n_features_in_
-        _check_features(features, n_features)
-        check_least("resolution", resolution, 2)
-        X = None if X is None else _check_rows(X, n_features)
-        point = _plane_point(X, n_features)
-        shown = None if X is None else X[:, features]
-        limits = _find_limits(limits, shown, cut.reach(features, report))
-        pixels = _pixels(limits, resolution, point, features)
-        decided, scores = _decide(estimator, pixels)
-        shape = (resolution, resolution)
+        X = None if X is None else check_drawn_rows(X, estimator.n_features_in_)
+        own = find_slice(
+            estimator, X, features, limits, resolution, lambda drawn: cut.reach(drawn, report)
+        )
+        pixels = own.pixels()
+        cells = cut.find(pixels).reshape(own.shape)
         return cls(
-            polygons=cut.polygons(features, point, limits),
-            limits=limits,
-            decided=decided.reshape(shape),
-            scores=None if scores is None else scores.reshape(shape),
-            cells=cut.find(pixels).reshape(shape),
-            classes=estimator.classes_,
-            names=_names(features, feature_names, estimator),
+            polygons=(
+                line_intervals(cut, own.point, own.features[0], own.limits[0], cells)
+                if own.is_line
+                else cut.polygons((own.features[0], own.features[1]), own.point, own.limits)
+            ),
+            limits=own.limits,
+            cells=cells,
+            names=axis_names(own.features, feature_names, estimator),
             report=report,
-            rows=shown,
-            row_classes=None if y is None else np.searchsorted(estimator.classes_, np.asarray(y)),
-            note=_slice_note(n_features),
+            rows=None if X is None else X[:, own.features],
+            note=own.note,
+            **_answers(estimator, own, pixels, y, 0 if X is None else len(X), column),
         )
 
     @classmethod
     def of_predictions(cls, estimator: Any, X: Any, *, resolution: int = 400) -> Self:
-        """Compute the picture of an estimator without cells: its classes alone, ``fill="class"``.
+        """Compute the picture of an estimator without cells: its answers alone.
+
+        Draw it with ``fill="class"``, of a regressor as it is.
 
         Parameters
         ----------
-        estimator : fitted estimator of two features
+        estimator : fitted estimator of two features; a regressor may have one
         X : array (m, 2) of rows, which give the range of the axes
         resolution : int, >= 2. Pixels along a side.
 
@@ -167,27 +177,23 @@ class PartitionDisplay:
         ------
         DataError : rows, or an estimator, of another width
         """
-        _check_features((0, 1), estimator.n_features_in_)
-        rows = _check_rows(X, 2)
-        limits = pad_limits(rows.min(axis=0).astype(float), rows.max(axis=0).astype(float))
-        decided, scores = _decide(estimator, _pixels(limits, resolution, np.zeros(2), (0, 1)))
-        shape = (resolution, resolution)
+        rows = check_drawn_rows(X, estimator.n_features_in_)
+        features = tuple(range(estimator.n_features_in_))
+        own = find_slice(estimator, rows, features, None, resolution)
         return cls(
             polygons={},
-            limits=limits,
-            decided=decided.reshape(shape),
-            scores=None if scores is None else scores.reshape(shape),
-            cells=np.zeros(shape, np.int32),
-            classes=estimator.classes_,
-            names=_names((0, 1), None, estimator),
+            limits=own.limits,
+            cells=np.zeros(own.shape, np.int32),
+            names=axis_names(own.features, None, estimator),
             report=estimator.fit_report_[:0],
+            **_answers(estimator, own, own.pixels(), None, len(rows), 0),
         )
 
     def plot(
         self,
         ax: Any = None,
         *,
-        fill: str = "cell",
+        fill: str | None = None,
         show_rows: bool = True,
         border_width: float = 0.7,
     ) -> Self:
@@ -196,8 +202,10 @@ class PartitionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, or None for a new figure
-        fill : "cell", "class", or a field of the report, as "validation_error" or "n_rows". What
-            colors a cell: the cell itself, its predicted class, or a number, with a color bar.
+        fill : "cell", "class", "number", or a field of the report, as "validation_error" or
+            "n_rows"; or None. What colors a cell: the cell itself, its predicted classes or
+            numbers, or a number of its own, with a color bar. None: the cell, of a regressor the
+            predicted numbers. Along one feature these are a curve in any case.
         show_rows : bool
         border_width : float, points. Of the cells' borders; 0: none.
 
@@ -207,15 +215,20 @@ class PartitionDisplay:
 
         Raises
         ------
-        ParameterError : a ``fill`` that is no number of the report
+        ParameterError : a ``fill`` that is no number of the report; classes of a regressor, or
+            numbers of a classifier
         """
         if ax is None:
             _, (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure
+        if fill is None:
+            fill = "cell" if self.surface is None else "number"
+        self._check_fill(fill)
+        self.numbers_ = self._draw_numbers(fill)
         self.regions_ = self._draw_regions(fill, border_width)
         self.rows_ = self._draw_rows() if show_rows and self.rows is not None else None
-        self.boundary_ = self._draw_boundary()
-        draw_frame(ax, self.limits, self.names)
+        self.boundary_ = self._draw_boundary(fill)
+        self._draw_frame()
         self.note_ = self._draw_note() if self.note else None
         return self
 
@@ -228,6 +241,25 @@ class PartitionDisplay:
         place = {"transform": self.ax_.transAxes, "zorder": 6, "bbox": box}
         return self.ax_.text(0.015, 0.015, note, fontsize=7, va="bottom", **place)
 
+    def _check_fill(self, fill: str) -> None:
+        """Refuse to color cells by what they do not have."""
+        answers, other = ("class", "numbers") if self.surface is None else ("number", "classes")
+        names = self.report.dtype.names or ()
+        is_field = fill in names and self.report.dtype[fill].kind in "if"
+        if fill not in ("cell", answers) and not is_field:
+            raise ParameterError(
+                f"fill is {fill!r}; it must be 'cell', {answers!r}, or a number in fit_report_, as "
+                f"'validation_error': the model predicts no {other}."
+            )
+
+    def _draw_numbers(self, fill: str) -> Any:
+        """Draw the numbers that a regressor predicts."""
+        if self.surface is None:
+            return None
+        if len(self.limits) == 1:
+            return self.surface.draw_curve(self.ax_, self.limits)
+        return self.surface.draw_colors(self.ax_, self.limits) if fill == "number" else None
+
     def _draw_regions(self, fill: str, border_width: float) -> Any:
         """Fill the cells and draw their borders."""
         from matplotlib.collections import PolyCollection
@@ -235,27 +267,35 @@ class PartitionDisplay:
         style: dict[str, Any] = {"linewidth": border_width, "edgecolor": "#7f8790"}
         if fill == "class":
             self._draw_classes()
+        if fill in ("class", "number"):
             style["facecolor"] = "none"
         elif fill == "cell":
-            n_cells = len(self.report)
-            colors = color_cells(self.cells, n_cells, len(CELL_COLORS))
+            # Along one feature the pixels are one row of them.
+            colors = color_cells(np.atleast_2d(self.cells), len(self.report), len(CELL_COLORS))
             style["facecolor"] = [CELL_COLORS[colors[cell]] for cell in self.polygons]
-        elif fill in (self.report.dtype.names or ()) and self.report.dtype[fill].kind in "if":
-            style.update(array=self.report[fill][list(self.polygons)], cmap="viridis_r")
         else:
-            raise ParameterError(
-                f"fill is {fill!r}; it must be 'cell', 'class', or a number in fit_report_, as "
-                "'validation_error'."
-            )
-        regions = self.ax_.add_collection(PolyCollection(list(self.polygons.values()), **style))
+            style.update(array=self.report[fill][list(self.polygons)], cmap="viridis_r")
+        if len(self.limits) == 1:
+            # Behind the rows, over the whole height; pale, as the rows lie on it.
+            style |= {"transform": self.ax_.get_xaxis_transform(), "zorder": 0.5}
+            style |= {"alpha": 0.4} if "array" in style else {}
+        regions = PolyCollection([_outline(own) for own in self.polygons.values()], **style)
+        self.ax_.add_collection(regions, autolim=False)
         if regions.get_array() is not None:
-            self.figure_.colorbar(regions, ax=self.ax_, label=fill.replace("_", " "), shrink=0.8)
+            self.figure_.colorbar(regions, ax=self.ax_, label=self._field_label(fill), shrink=0.8)
         return regions
+
+    def _field_label(self, fill: str) -> str:
+        """Return the name of a field of the report for people."""
+        if fill == "validation_error":
+            return MEASURES["classes" if self.surface is None else "numbers"].axis_label
+        return fill.replace("_", " ")
 
     def _draw_classes(self) -> None:
         """Tint every pixel by the class that wins there."""
         from matplotlib.patches import Patch
 
+        assert self.decided is not None
         colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
         draw_numbers(self.ax_, self.decided, self.limits, colors)
         if len(colors) > MOST_IN_LEGEND:
@@ -267,8 +307,9 @@ class PartitionDisplay:
 
     def _draw_rows(self) -> Any:
         """Draw rows as dots in their classes' colors, with a legend of the classes."""
-        if self.rows is None:
-            raise AssertionError("checked by plot")
+        assert self.rows is not None
+        if self.surface is not None:
+            return self.surface.draw_rows(self.ax_, self.rows)
         style = {"s": 5, "linewidths": 0, "alpha": 0.75, "zorder": 2}
         if self.row_classes is None:
             return self.ax_.scatter(*self.rows.T, c="#333333", **style)
@@ -276,8 +317,20 @@ class PartitionDisplay:
         self.ax_.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
         return draw_dots(self.ax_, self.rows, self.row_classes, **style)
 
-    def _draw_boundary(self) -> Any:
+    def _draw_frame(self) -> None:
+        """Set the axes' labels and ranges."""
+        if len(self.limits) == 2:
+            draw_frame(self.ax_, self.limits, (self.names[0], self.names[1]))
+            return
+        assert self.surface is not None
+        self.ax_.set(xlabel=self.names[0], ylabel=self.surface.label, xlim=self.limits[0])
+
+    def _draw_boundary(self, fill: str) -> Any:
         """Draw where the answer changes."""
+        if self.surface is not None:
+            is_told = fill == "number" or len(self.limits) == 1
+            return None if is_told else self.surface.draw_levels(self.ax_, self.limits)
+        assert self.decided is not None
         grid = pixel_grid(self.limits, len(self.decided))
         decisions = self.decided if self.scores is None else self.scores
         style = {"colors": "black", "linewidths": 1.3, "zorder": 3}
@@ -290,80 +343,33 @@ class PartitionDisplay:
         return boundary
 
 
-def _check_features(features: tuple[int, int], n_features: int) -> None:
-    """Refuse a plane that the estimator's space does not have."""
-    if n_features < 2:
-        raise DataError("The model has 1 feature, but a picture of its cells needs two.")
-    if len(set(features)) != 2 or not all(0 <= f < n_features for f in features):
-        raise ParameterError(
-            f"features is {tuple(features)}; it must be two different numbers from 0 to "
-            f"{n_features - 1}: the model has {n_features} features."
-        )
-
-
-def _check_rows(X: Any, n_features: int) -> Reals:
-    """Return the rows to draw in memory."""
-    rows = np.asarray(X)
-    if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
-        raise DataError(
-            f"X has shape {rows.shape}, but rows of {n_features} features are needed to draw it."
-        )
-    return rows
-
-
-def _plane_point(X: Reals | None, n_features: int) -> Float64:
-    """Return the point that gives the features which are not drawn their values."""
-    if X is not None:
-        point: Float64 = X.mean(axis=0, dtype=np.float64)
-        return point
-    if n_features > 2:
-        raise DataError(
-            f"The model has {n_features} features and a picture two: pass X, some rows, so that "
-            "the others can be held at their means."
-        )
-    return np.zeros(n_features)
-
-
-def _find_limits(limits: Any, rows: Reals | None, reach: tuple[Float64, Float64]) -> Float64:
-    """Return the range of each axis."""
-    if limits is not None:
-        return np.asarray(limits, np.float64)
-    if rows is not None:
-        reach = rows.min(axis=0).astype(float), rows.max(axis=0).astype(float)
-    return pad_limits(*reach)
-
-
-def _pixels(limits: Float64, resolution: int, point: Float64, features: tuple[int, int]) -> Float64:
-    """Return the pixels' centers as rows of all features."""
-    pixels = np.tile(point, (resolution**2, 1))
-    pixels[:, features] = pixel_grid(limits, resolution).reshape(2, -1).T
-    return pixels
-
-
-def _decide(estimator: Any, pixels: Float64) -> tuple[Int64, Float64 | None]:
-    """Return the winning class at each pixel, and for two classes the decision values."""
+def _answers(
+    estimator: Any, own: Slice, pixels: Float64, y: Any, n_rows: int, column: int
+) -> dict[str, Any]:
+    """Return what is predicted at the pixels, and what the rows have, as fields of the display."""
+    if not hasattr(estimator, "classes_"):
+        found = find_surface(estimator, pixels, y, n_rows, column)
+        surface = replace(found, values=found.values.reshape(own.shape))
+        return {"decided": None, "scores": None, "classes": np.empty(0), "surface": surface}
+    classes = estimator.classes_
     scores: Float64 = np.asarray(estimator._predict_in_kind(pixels, "scores"))
-    if len(estimator.classes_) == 2:
-        return (scores > 0).astype(int), scores
-    return scores.argmax(axis=1), None
+    is_one = len(classes) == 2
+    decided = (scores > 0).astype(int) if is_one else scores.argmax(axis=1)
+    return {
+        "decided": decided.reshape(own.shape),
+        "scores": scores.reshape(own.shape) if is_one else None,
+        "classes": classes,
+        "row_classes": None if y is None else np.searchsorted(classes, np.asarray(y)),
+    }
 
 
-def _slice_note(n_features: int) -> str:
-    """Return what is drawn of a space of more than two features."""
-    n_held = n_features - 2
-    if not n_held:
-        return ""
-    held = "the third feature" if n_held == 1 else f"the other {n_held} features"
-    return f"slice: {held} at the mean{'s' if n_held > 1 else ''} of X"
-
-
-def _names(features: tuple[int, int], feature_names: Any, estimator: Any) -> tuple[str, str]:
-    """Return the axes' labels: the given ones, else the names of the columns trained on."""
-    if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", None)
-    if feature_names is None:
-        return f"feature {features[0]}", f"feature {features[1]}"
-    return str(feature_names[features[0]]), str(feature_names[features[1]])
+def _outline(polygon: Float64) -> Float64:
+    """Return the corners of a cell; along one feature those of a strip as high as the axes."""
+    if polygon.shape[1] == 2:
+        return polygon
+    (left,), (right,) = polygon.tolist()
+    # Beyond the frame, so that no border lies on it.
+    return np.array([[left, -0.1], [right, -0.1], [right, 1.1], [left, 1.1]])
 
 
 def _tint(color: str) -> tuple[float, ...]:

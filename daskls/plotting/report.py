@@ -12,7 +12,8 @@ from daskls.methods.base import method_of
 from daskls.plotting.evaluation import evaluate
 from daskls.plotting.lazy import import_pyplot
 from daskls.plotting.notes import Entries, find_facts, find_notes, find_parameters
-from daskls.plotting.panels import Panel, Subject, find_panels
+from daskls.plotting.panels import find_panels
+from daskls.plotting.subject import Panel, Subject
 from daskls.plotting.webpage import page_of, snippet_of, write_new
 
 __all__ = ["ReportDisplay", "summary_of"]
@@ -25,8 +26,9 @@ PAGE = (11.7, 8.3)
 class ReportDisplay:
     """A fit on one page: partition, errors, grid, times, confusion, calibration; parameters, notes.
 
-    What a model does not have is named in place of its picture. `to_html` gives the same as a page
-    for a browser.
+    Of a regressor the last two are predictions beside true numbers, and residuals. What a model
+    does not have is named in place of its picture. `to_html` gives the same as a page for a
+    browser.
 
     Make it with `from_estimator`.
 
@@ -71,11 +73,12 @@ class ReportDisplay:
 
         Parameters
         ----------
-        estimator : fitted classifier of daskls, of any method
+        estimator : fitted classifier or regressor of daskls, of any method
         X : array (m, d) of a test set: NumPy, Dask, Zarr or the path of one, a data set, a frame;
-            or None. Confusion and calibration are of it, and the picture of cells in more than two
-            features needs it.
-        y : array (m,) of its labels: NumPy, Dask or Zarr; None if X is the path of a data set
+            or None. Confusion and calibration, or residuals, are of it, and the picture of cells in
+            more than two features needs it.
+        y : array (m,) of its labels, or of its numbers, then also (m, t): NumPy, Dask or Zarr;
+            None if X is the path of a data set
 
         Returns
         -------
@@ -83,18 +86,18 @@ class ReportDisplay:
 
         Raises
         ------
-        ParameterError : an estimator of another kind, or labels without rows
+        ParameterError : an estimator of another kind, or y without rows
         NotFittedError : an estimator that is not fitted
-        DataError : a test set without rows, or with another number of labels
+        DataError : a test set without rows, or with another number of labels; text for numbers
         """
         if not hasattr(type(estimator), "_reader"):
             raise ParameterError(
                 f"The estimator is a {type(estimator).__name__}; a report is drawn of a fitted "
-                "classifier of daskls."
+                "classifier or regressor of daskls."
             )
         check_is_fitted(estimator)
         if X is None and y is not None:
-            raise ParameterError("y is given without X; pass the rows that these labels are of.")
+            raise ParameterError("y is given without X; pass the rows that these values are of.")
         reader = estimator._reader
         evaluation = None if X is None else evaluate(estimator, X, y)
         subject = Subject(estimator, reader, method_of(reader.method), evaluation)
@@ -198,5 +201,5 @@ def _draw(panel: Panel, ax: Any) -> None:
     panel.draw(ax)
     # In place of what the display says of itself above its axes.
     bold = panel.title.replace(" ", r"\ ")
-    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, 50)]
+    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, 46)]
     ax.set_title("\n".join(lines), fontsize=7.5, color="black")

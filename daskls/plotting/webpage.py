@@ -12,7 +12,7 @@ from daskls._version import __version__
 from daskls.errors import StoreError
 from daskls.plotting.lazy import import_figure
 from daskls.plotting.notes import Entries
-from daskls.plotting.panels import Panel
+from daskls.plotting.subject import Panel
 from daskls.store.files import disk_errors
 
 __all__ = ["page_of", "snippet_of", "write_new"]

@@ -12,16 +12,16 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from daskls.records import CellReport, Table
+from daskls.records import CellReport, Mask, Table
 from daskls.run.client import in_task
 
-__all__ = ["COUNTED", "TELL_S", "TOPIC", "LeafCounts", "count_leaves", "tell_cells"]
+__all__ = ["COUNTED", "TELL_S", "TOPIC", "LeafCounts", "count_leaves", "find_pure", "tell_cells"]
 
 TOPIC = "daskls"
 # Seconds between two messages of one worker, or of a client.
 TELL_S = 1.0
 # Leaf by leaf: its number, its cells, their rows, those of cells whose error was measured, those of
-# cells of one class, and the rows that were wrong.
+# cells of one class or one number, and the rows that were wrong, or sums of squared errors.
 COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
 LeafCounts = list[list[float]]
 
@@ -34,11 +34,20 @@ def count_leaves(table: Table) -> LeafCounts:
         np.ones(len(rows)),
         rows,
         rows * np.isfinite(errors),
-        rows * (table["n_classes"] < 2),
+        rows * find_pure(table),
         rows * np.nan_to_num(errors),
     )
     counted = (np.bincount(own, weights=weight, minlength=len(leaves)) for weight in weights)
     return [leaves.tolist(), *(numbers.tolist() for numbers in counted)]
+
+
+def find_pure(table: Table) -> Mask:
+    """Return which cells hold one class, or one number, and answer it without an error.
+
+    A regressor counts no classes: of its cells all but those of one number are trained.
+    """
+    pure: Mask = np.where(table["n_classes"] == 0, table["n_trained"] == 0, table["n_classes"] == 1)
+    return pure
 
 
 def tell_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:

@@ -19,6 +19,7 @@ from daskls import (
     NonConvergenceWarning,
     RandomChunkSVC,
     VoronoiSVC,
+    VoronoiSVR,
 )
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
 from daskls.partition.shrink import Shrinkage
@@ -271,6 +272,27 @@ def test_cells_that_do_not_shrink_are_told(loss):
     # Chunks at random have no place in space.
     chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)
     assert told_by(chunked, rows, labels) == []
+
+
+def test_cells_of_numbers_that_do_not_shrink_are_told_of_chunks_of_numbers():
+    rows = np.random.default_rng(0).standard_normal((1200, 90)).astype(np.float32)
+    params = {"kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01, "random_state": 0}
+    (message,) = told_by(VoronoiSVR(150, **params), rows, rows[:, :20].sum(axis=1))
+    assert message.startswith("8 cells leave 9")
+    assert message.endswith("or take RandomChunkSVR.")
+
+
+def test_numbers_get_no_advice_on_classes():
+    params = {"kernel": "rbf", "feature_scale": None, "gamma": 5.0, "random_state": 0}
+    # As many numbers as rows; and cells that nearly all hold one number.
+    for numbers in (X[:, 0] + X[:, 1], np.where(X.sum(axis=1) > 1.8, X[:, 1], 3.0)):
+        model = VoronoiSVR(60, C=10.0, **params)
+        assert told_by(model, X, numbers) == []
+    assert (model.fit_report_.n_trained == 0).mean() > ONE_CLASS_SHARE
+    # An end of candidates is told of numbers too.
+    (message,) = told_by(VoronoiSVR(60, C=[1e-6, 1e-5, 1e-4], **params), X, X[:, 0])
+    assert message.startswith("The one choice for all cells took the largest C that was given")
+    assert not [word for word in ("class", "label", "boundary") if word in message]
 
 
 def test_many_features_of_few_dimensions_are_no_matter():

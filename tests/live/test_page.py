@@ -14,8 +14,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from bokeh.client import pull_session
-from bokeh.models import ColumnDataSource, Div
+from bokeh.models import ColorBar, ColumnDataSource, Div
 from distributed import Client
+from small import small
 from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
 
 from daskls.cli.fit import format_error
@@ -71,15 +72,16 @@ def wait_until(true):
 
 
 @contextmanager
-def fitting(client, folder, **params):
+def fitting(client, folder, model=None, y=Y, **params):
     """Fit in a thread, held in the middle of stage 2 until the block ends; yield a list for it."""
     rows, done = gated(folder), []
-    labels = da.from_array(Y, chunks=200)
+    labels = da.from_array(y, chunks=200)
+    if model is None:
+        # Three candidates of C, so that there is an error to measure.
+        model = small_svc(C=[1.0, 10.0, 100.0], **params)
 
     def fit():
-        # Three candidates of C, so that there is an error to measure.
-        model = small_svc(client=client, C=[1.0, 10.0, 100.0], **params)
-        done.append(model.fit(rows, labels))
+        done.append(model.set_params(client=client).fit(rows, labels))
 
     thread = threading.Thread(target=fit)
     thread.start()
@@ -98,6 +100,15 @@ def told(cluster, client, name="daskls"):
         texts = " ".join(div.text for div in session.document.select({"type": Div}))
         sources = list(session.document.select({"type": ColumnDataSource}))
         return texts, [dict(source.data) for source in sources]
+    finally:
+        session.close()
+
+
+def bars(cluster):
+    """Return the bars of colors on the page."""
+    session = pull_session(url=f"http://127.0.0.1:{cluster.scheduler.http_server.port}/daskls")
+    try:
+        return list(session.document.select({"type": ColorBar}))
     finally:
         session.close()
 
@@ -130,8 +141,30 @@ def test_the_page_shows_a_fit_in_its_middle_and_at_its_end(cluster, client, tmp_
     assert all(cells for cells, _ in zip(*record.regions(), strict=True))
     texts, (source,) = told(cluster, client)
     assert "The fit has finished" in texts
-    assert f"<b>{record.error:.2%}</b>" in texts
+    assert f"Mean validation error: <b>{100 * record.error:.2f} %</b>" in texts
     assert "#ffffff" not in source["fill"]
+
+
+def test_the_page_of_a_regressor_speaks_of_numbers(cluster, client, tmp_path):
+    model, y = small("VoronoiSVR", cell_size=100), 50 + 3 * X[:, 0] + 0.5 * Y
+    with fitting(client, tmp_path / "rows", model, y):
+        wait_until(lambda: records(cluster) and records(cluster)[0].ended is None)
+        wait_until(lambda: records(cluster)[0].map is not None)
+    (record,) = records(cluster)
+    assert record.error == pytest.approx(
+        np.average(model.fit_report_.validation_error, weights=model.fit_report_.n_rows)
+    )
+    assert 0 < record.error < 1
+    texts, (source,) = told(cluster, client)
+    assert "VoronoiSVR: 600 rows, 2 features" in texts
+    assert f"R2 of held-out rows: <b>{1 - record.error:.4f}</b>" in texts
+    assert "validation error" not in texts
+    assert len(source["told"]) == model.n_cells_
+    for words in source["told"]:
+        assert words.startswith("1 cell(s) trained, squared error / variance ")
+    (bar,) = bars(cluster)
+    assert bar.title == "squared error / variance of y"
+    assert bar.color_mapper.high == record.snapshot(now=0.0)["top_error"]
 
 
 def test_two_fits_at_once_and_one_after(cluster, client, tmp_path):

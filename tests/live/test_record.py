@@ -16,7 +16,7 @@ HEADER = Header("VoronoiSVC", 1000, 2)
 def cells(*rows):
     """Return a table of cells from (leaf, rows, classes, error)."""
     reports = [
-        CellReport(i, leaf, n_rows, n_classes, 1.0, validation_error=error)
+        CellReport(i, leaf, n_rows, n_classes, 1.0, validation_error=error, n_trained=1)
         for i, (leaf, n_rows, n_classes, error) in enumerate(rows)
     ]
     return np.array([report.as_tuple() for report in reports], CellReport.dtype())
@@ -69,6 +69,38 @@ def test_a_bundle_told_twice_counts_once():
     record.add_bundle(1, 1, count_leaves(cells((0, 10, 2, 0.3))))
     assert record.n_cells == 2
     assert record.error == pytest.approx(0.2)
+
+
+def test_numbers_have_squares_and_no_classes():
+    nan = float("nan")
+    record = FitRecord(Header("VoronoiSVR", 1000, 2, "numbers"))
+    record.set_map(squares(3, [0, 1, 2]))
+    # Of three cells the last holds one number, and nothing was trained.
+    trained = cells((0, 10, 0, 0.02), (1, 30, 0, 0.04), (2, 60, 0, nan))
+    trained["n_trained"] = [1, 1, 0]
+    record.add_bundle(0, 2, count_leaves(trained))
+    assert record.error == pytest.approx((10 * 0.02 + 30 * 0.04) / 100)
+    told = record.snapshot(now=0.0)
+    assert told["region_errors"] == [pytest.approx(0.02), pytest.approx(0.04), 0.0]
+    assert (told["error_name"], told["error_told"]) == ("R2 of held-out rows", "0.9860")
+    assert told["error_label"] == "squared error / variance of y"
+    assert not told["is_share"]
+    # Errors far below a percent have colors of their own.
+    assert told["top_error"] == pytest.approx(0.04)
+    tiny = FitRecord(Header("VoronoiSVR", 1000, 2, "numbers"))
+    tiny.set_map(squares(1, [0]))
+    tiny.add_bundle(0, 0, count_leaves(cells((0, 10, 0, 3.2e-7))[:1]))
+    assert tiny.snapshot(now=0.0)["top_error"] == pytest.approx(4e-7)
+
+
+def test_lines_tell_what_numbers_have():
+    written = []
+    record = FitRecord(Header("VoronoiSVR", 1000, 2, "numbers"))
+    record.advance("train", 0, 4, now=0.0)
+    record.add_bundle(0, 0, count_leaves(cells((0, 10, 0, 0.25))))
+    Lines(written.append).show(record)
+    assert written[-1].endswith("R2 of held-out rows so far 0.7500")
+    assert not [line for line in written if "validation" in line]
 
 
 def test_regions_hold_several_leaves():

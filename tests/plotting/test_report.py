@@ -13,7 +13,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
-from small import ENTRIES, small
+from small import CLASSIFIERS, small
 from support import few
 from support import run_cli as run
 
@@ -42,9 +42,9 @@ def _close():
     plt.close("all")
 
 
-@pytest.fixture(scope="module", params=few(sorted(ENTRIES), 4))
+@pytest.fixture(scope="module", params=few(sorted(CLASSIFIERS), 4))
 def fitted(request):
-    """A model of every method."""
+    """A model of every method; of regressors see test_numbers."""
     return small(request.param).fit(*rows(300, 0))
 
 
@@ -109,7 +109,7 @@ def test_without_rows_it_says_what_is_left_out(fitted):
 
 def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
     X, y = rows(300, 0, n_features=4)
-    for name in ENTRIES:
+    for name in CLASSIFIERS:
         own = small(name).fit(X, y)
         method = own._fitted_method()
         bare = panels(ReportDisplay.from_estimator(own))["partition"]
@@ -121,6 +121,15 @@ def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
             assert "4 features: the map of its cells needs rows" in bare.note
             assert "principal components of the rows given" in given.note
             ReportDisplay.from_estimator(own, X, y).plot()
+
+
+def test_cells_along_ranks_are_drawn_as_a_map():
+    X, y = rows(300, 0)
+    own = small("VoronoiSVC", loss="squared_error", cv=5, gamma=None, feature_coding="ranks")
+    own.set_params(C=10.0, feature_scale="spread").fit(X**4, y)
+    assert own._reader.width == 2
+    display = ReportDisplay.from_estimator(own, X**4, y).plot()
+    assert display.axes_["partition"].get_xlabel() == "rank(feature 0)"
 
 
 def test_confusion_is_that_of_the_predictions(model):

@@ -1,0 +1,166 @@
+"""The panels of a report that are of rows which the fit has not seen."""
+
+from typing import Any
+
+import numpy as np
+
+from daskls.plotting.evaluation import HeldOutNumbers, HeldOutResult
+from daskls.plotting.plane import draw_number
+from daskls.plotting.subject import BLUE, GRAY, ORANGE, Panel, Subject
+from daskls.records import Float64
+
+__all__ = ["answers", "calibration", "confusion", "residuals"]
+
+# More classes than these are shown by their recalls, the worst ones.
+MOST_CLASSES = 12
+# More rows than these are counted in hexagons: dots would hide each other.
+MOST_DOTS = 1500
+N_HEXAGONS = 35
+# Tenths of the rows have medians that mean something from here on.
+LEAST_GROUPED = 100
+N_GROUPS = 10
+NO_LABELS = "Left out: rows and labels of a test set were not given."
+NO_NUMBERS = "Left out: rows and numbers of a test set were not given."
+
+
+# Of classes
+
+
+def confusion(subject: Subject) -> Panel:
+    """Draw the confusion matrix, of many classes the worst recalls."""
+    panel = "confusion", "Confusion"
+    if not isinstance(subject.evaluation, HeldOutResult):
+        return Panel(*panel, NO_LABELS)
+    found = subject.evaluation.confusion
+    if len(found.labels) > MOST_CLASSES:
+        note = f"Of {len(found.labels)} classes those of the lowest recall."
+        return Panel(*panel, note, lambda ax: _draw_recalls(found, ax))
+    note = "Rows of the test set: true class by row, predicted class by column."
+    return Panel(*panel, note, lambda ax: _draw_confusion(found, ax))
+
+
+def _draw_confusion(found: Any, ax: Any) -> None:
+    """Draw shares of each true class as shades, counts as numbers."""
+    shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for (i, j), count in np.ndenumerate(found.counts):
+        draw_number(ax, j, i, f"{count:,}", light=bool(shares[i, j] > 0.5))
+    names = list(map(str, found.labels))
+    ax.set_xticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlabel="predicted", ylabel="true")
+
+
+def _draw_recalls(found: Any, ax: Any) -> None:
+    """Draw the classes that are found least."""
+    totals = found.counts.sum(axis=1)
+    recall = found.counts.diagonal() / np.maximum(totals, 1)
+    order = [i for i in np.argsort(recall, kind="stable") if totals[i]][:MOST_CLASSES]
+    names = [f"{found.labels[i]} ({totals[i]:,})" for i in order]
+    bars = ax.barh(names, recall[order], color="#9db7cf", edgecolor=BLUE)
+    ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
+    ax.invert_yaxis()
+    ax.set(xlabel="recall; in brackets: rows", xlim=(0, 1.15))
+
+
+def calibration(subject: Subject) -> Panel:
+    """Draw probabilities beside shares."""
+    panel = "calibration", "Calibration"
+    if not isinstance(subject.evaluation, HeldOutResult):
+        return Panel(*panel, NO_LABELS)
+    found = subject.evaluation.calibration
+    if found is None:
+        return Panel(*panel, "Left out: the model has no probabilities.")
+
+    def draw(ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], "--", color=GRAY, lw=1)
+        ax.plot(found.expected, found.observed, "o-", color=BLUE)
+        ax.set(xlabel=f"probability of {found.of}", ylabel="share of rows", xlim=(0, 1))
+        ax.set(ylim=(0, 1), aspect="equal")
+
+    note = (
+        f"Probabilities that are right lie on the dashed line; mean distance {found.error:.3f}. "
+        "Bins without rows are left out."
+    )
+    return Panel(*panel, note, draw)
+
+
+# Of numbers
+
+
+def answers(subject: Subject) -> Panel:
+    """Draw what is predicted beside what is."""
+    panel = "answers", "Predictions"
+    if not isinstance(subject.evaluation, HeldOutNumbers):
+        return Panel(*panel, NO_NUMBERS)
+    true, predicted, unit, note = _in_one(subject, subject.evaluation)
+
+    def draw(ax: Any) -> None:
+        ends = [min(true.min(), predicted.min()), max(true.max(), predicted.max())]
+        _draw_rows(ax, predicted, true)
+        ax.plot(ends, ends, "--", color=GRAY, lw=1)
+        ax.set(xlabel=f"predicted{unit}", ylabel=f"true{unit}")
+
+    note = f"Rows of the test set; those met exactly lie on the dashed line.{note}"
+    return Panel(*panel, note, draw)
+
+
+def residuals(subject: Subject) -> Panel:
+    """Draw what predictions miss beside what they are."""
+    panel = "residuals", "Residuals"
+    if not isinstance(subject.evaluation, HeldOutNumbers):
+        return Panel(*panel, NO_NUMBERS)
+    true, predicted, unit, note = _in_one(subject, subject.evaluation)
+    missed = true - predicted
+    is_grouped = len(missed) >= LEAST_GROUPED
+
+    def draw(ax: Any) -> None:
+        _draw_rows(ax, predicted, missed)
+        ax.axhline(0.0, color=GRAY, lw=1, ls="--")
+        if is_grouped:
+            _draw_groups(ax, predicted, missed)
+        ax.set(xlabel=f"predicted{unit}", ylabel=f"true - predicted{unit}")
+
+    note = f"Above 0: predicted too small.{note}"
+    if is_grouped:
+        note += " Orange: medians of tenths of the rows; dotted: 80 % lie between."
+    return Panel(*panel, note, draw)
+
+
+def _in_one(subject: Subject, found: HeldOutNumbers) -> tuple[Float64, Float64, str, str]:
+    """Return true and predicted numbers as one column, their unit, and what to say of it.
+
+    Several columns have none in common but their deviations.
+    """
+    true, predicted, unit, note = found.true, found.predicted, "", ""
+    if true.shape[1] > 1:
+        target = subject.reader.target
+        # The center too: columns lie on each other.
+        true, predicted = ((own - target.center) / target.scale for own in (true, predicted))
+        unit, note = ", in deviations", f" All {found.true.shape[1]} columns, each around its mean."
+    return true.ravel(), predicted.ravel(), unit, note
+
+
+def _draw_rows(ax: Any, x: Float64, y: Float64) -> None:
+    """Draw rows as dots, of many how many lie in each hexagon."""
+    if len(x) <= MOST_DOTS:
+        ax.scatter(x, y, s=9, color=BLUE, alpha=0.5, linewidths=0)
+        return
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    # The palest ones are hardly seen on white.
+    colors = ListedColormap(colormaps["Blues"](np.linspace(0.25, 1.0, 256)))
+    counted: dict[str, Any] = {"bins": "log", "mincnt": 1, "linewidths": 0.1}
+    hexagons = ax.hexbin(x, y, gridsize=N_HEXAGONS, cmap=colors, **counted)
+    ax.figure.colorbar(hexagons, ax=ax, label="rows", shrink=0.8)
+
+
+def _draw_groups(ax: Any, x: Float64, y: Float64) -> None:
+    """Draw the median of y, and what 80 % of it lie between, over tenths of the rows by x."""
+    parts = np.array_split(np.argsort(x, kind="stable"), N_GROUPS)
+    middle = [float(np.median(x[part])) for part in parts]
+    low, median, high = np.array([np.quantile(y[part], [0.1, 0.5, 0.9]) for part in parts]).T
+    ax.plot(middle, median, "o-", color=ORANGE, lw=1.6, ms=3)
+    for side in (low, high):
+        ax.plot(middle, side, color=ORANGE, lw=1, ls=":")
