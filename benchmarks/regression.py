@@ -240,7 +240,7 @@ def draw(journal: Journal) -> Figure:
             axes.plot(*zip(*points, strict=True), marker, color=f"C{number}", label=contender)
     axes.axhline(1.0, color="C7", lw=0.8, zorder=0)
     axes.set(xscale="log", yscale="log", xlabel="fit, CPU s", ylabel="error over LightGBM's")
-    plain_log(axes.xaxis)
+    plain_log(axes.xaxis, (1, 3))
     plain_log(axes.yaxis)
     axes.legend(fontsize=7, ncols=2)
     figure.tight_layout()

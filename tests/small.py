@@ -107,10 +107,10 @@ def small(name, **params):
     return estimator(**{**chosen, **OWN.get(name, {}), **VARIANT.get(name, {}), **params})
 
 
-def ways():
+def ways(names=ENTRIES):
     """Return (class name, further parameters) of every way to fit every method."""
     # Of each class two at every change.
-    found = ([(name, way) for way in ({}, *WAYS.get(name, ()))] for name in ENTRIES)
+    found = ([(name, way) for way in ({}, *WAYS.get(name, ()))] for name in names)
     return [way for own in found for way in few(own, 2)]
 
 

@@ -30,7 +30,7 @@ RECORDS = {"daskls.datasets.Generator", "daskls.datasets.RealData"}
 NO_SOURCE = {
     *ERRORS, *DISPLAYS, *RECORDS,
     "daskls.TableEncoder", "daskls.load", "daskls.datasets.bayes_accuracy",
-    "daskls.datasets.convert",
+    "daskls.datasets.best_r2", "daskls.datasets.convert",
     "daskls.datasets.load_real", "daskls.datasets.write",
 }  # fmt: skip
 # A documented unit for each name that ends like this.

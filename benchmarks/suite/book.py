@@ -209,6 +209,7 @@ TODAY = (
     ("accuracy", "Losses, scales and kernels of VoronoiSVC, beside gradient boosting"),
     ("more_rows", "Larger tables"),
     ("methods", "All methods on the same sets"),
+    ("regression", "Regressors as they are"),
     ("advice", "How often advice is right"),
     ("neighborhoods", "C and gamma, selected and as they were"),
     ("probability", "Probabilities of classifiers as they are"),

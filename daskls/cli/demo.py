@@ -30,7 +30,7 @@ class DemoSet(StrEnum):
 
 
 # With --task regression: numbers of a known best R2.
-NUMBERS = "friedman1"
+REGRESSION_SET = "friedman1"
 # Side of the square that holds the rows.
 SIDES = {DemoSet.CHECKERBOARD: 1.0, DemoSet.TWO_SPIRALS: 2.4}
 
@@ -72,10 +72,10 @@ def demo(
     """Train on a million synthetic rows here, compare with the best possible, draw the result."""
     where = cluster.Where(None, workers, 1, memory_limit)
     where.check()
-    name = NUMBERS if task == "regression" else dataset.value
+    name = REGRESSION_SET if task == "regression" else dataset.value
     how = (
         "least squares in a scale that is learned"
-        if name == NUMBERS
+        if name == REGRESSION_SET
         else f"a {N_VALUES} x {N_VALUES} grid of C and gamma, 5 folds"
     )
     typer.echo(
@@ -83,10 +83,10 @@ def demo(
         f"{memory_limit}."
     )
     result = run_demo(name, rows, cell_size, output, where, show=not quiet)
-    _print_result(result, is_numbers=name == NUMBERS)
+    _print_result(result, is_numbers=name == REGRESSION_SET)
     from daskls.cli.picture import draw_demo, draw_numbers
 
-    draw = draw_numbers if name == NUMBERS else draw_demo
+    draw = draw_numbers if name == REGRESSION_SET else draw_demo
     typer.echo(f"Picture: {draw(output)}")
 
 
@@ -97,7 +97,7 @@ def run_demo(
 
     Parameters
     ----------
-    name : str. Of a `DemoSet`, or `NUMBERS`.
+    name : str. Of a `DemoSet`, or `REGRESSION_SET`.
     n_rows : int. Training rows; a fifth as many, 200,000 at the most, are drawn for the test.
     cell_size : int
     output : Path. Gets `train.zarr`, `test.zarr` and `model.zarr`; older ones are replaced.
@@ -111,7 +111,7 @@ def run_demo(
     from daskls.cli.memory import PeakMemory
     from daskls.datasets import bayes_accuracy, best_r2
 
-    best = best_r2(name) if name == NUMBERS else bayes_accuracy(name)
+    best = best_r2(name) if name == REGRESSION_SET else bayes_accuracy(name)
     _write_rows(name, n_rows, output, show=show)
     _remove_model(output / "model.zarr")
     compile_ahead(TRAIN_FEW.format(name=name))
@@ -209,7 +209,7 @@ def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, s
         "random_state": 0,
         "verbose": int(show),
     }
-    if name == NUMBERS:
+    if name == REGRESSION_SET:
         return daskls.VoronoiSVR(cell_size, **shared).fit(output / "train.zarr")
     grid = demo_grid(DemoSet(name), n_rows, cell_size)
     estimator = daskls.VoronoiSVC(

@@ -25,11 +25,11 @@ __all__ = [
     "make_friedman3",
 ]
 
-UNIT = ((0.0, 1.0),)
+UNIT_INTERVAL = ((0.0, 1.0),)
 # Of the second and the third: resistance, frequency, inductance and capacitance of a circuit.
 CIRCUIT = ((0.0, 100.0), (40 * np.pi, 560 * np.pi), (0.0, 1.0), (1.0, 11.0))
 # Nodes of a quadrature rule in each feature.
-N_NODES = 40
+NODES_PER_FEATURE = 40
 
 Function = Callable[[Float64], Float64]
 
@@ -82,7 +82,7 @@ def friedman1_rows(
 ) -> NumberRows:
     """Rows first_row .. first_row + n_rows - 1 of `make_friedman1`."""
     check_at_least("d", d, 5)
-    return _rows(_first, 11, UNIT * d, noise, first_row, n_rows, seed)
+    return _rows(_first, 11, UNIT_INTERVAL * d, noise, first_row, n_rows, seed)
 
 
 def friedman2_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 125.0) -> NumberRows:
@@ -98,7 +98,7 @@ def friedman3_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 0.1
 @lru_cache
 def _variance(function: Function, ranges: tuple[tuple[float, float], ...]) -> float:
     """Return the variance of a function of uniform features, by Gauss and Legendre's rule."""
-    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES_PER_FEATURE)
     axes = [low + (nodes + 1) / 2 * (high - low) for low, high in ranges]
     X = np.stack([own.ravel() for own in np.meshgrid(*axes, indexing="ij")], axis=1)
     of_all = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(axes), indexing="ij")), axis=0)
@@ -108,17 +108,18 @@ def _variance(function: Function, ranges: tuple[tuple[float, float], ...]) -> fl
 
 
 def _best(variance: float, noise: float) -> float:
+    check_at_least("noise", noise, 0)
     return variance / (variance + noise**2)
 
 
 def friedman1_best_r2(*, d: int = 10, noise: float = 1.0) -> float:
     """Return the best possible R2 on `make_friedman1`: features beyond the fifth change nothing.
 
-    >>> round(friedman1_best_r2(), 4)
-    0.9598
+    >>> round(friedman1_best_r2(), 2)
+    0.96
     """
     check_at_least("d", d, 5)
-    product = _variance(_product, UNIT * 2)
+    product = _variance(_product, UNIT_INTERVAL * 2)
     # Terms of different features are independent.
     others = 400 * (1 / 80 - 1 / 144) + 100 / 12 + 25 / 12
     return _best(product + others, noise)
@@ -127,7 +128,7 @@ def friedman1_best_r2(*, d: int = 10, noise: float = 1.0) -> float:
 def friedman2_best_r2(*, noise: float = 125.0) -> float:
     """Return the best possible R2 on `make_friedman2`.
 
-    >>> round(friedman2_best_r2(), 3)
+    >>> round(friedman2_best_r2(), 2)
     0.9
     """
     return _best(_variance(_second, CIRCUIT), noise)
@@ -143,7 +144,7 @@ def friedman3_best_r2(*, noise: float = 0.1) -> float:
 
 
 def make_friedman1(
-    n_samples: int = 100, *, d: int = 10, noise: float = 1.0, random_state: int = 0
+    n_rows: int, *, d: int = 10, noise: float = 1.0, random_state: int = 0
 ) -> NumberRows:
     """Draw rows of Friedman's first function: five of ten uniform features decide.
 
@@ -151,15 +152,23 @@ def make_friedman1(
 
     Parameters
     ----------
-    n_samples : int, >= 0
+    n_rows : int, >= 0
     d : int, >= 5. Features.
     noise : float, >= 0. Deviation of the noise, in the units of y.
     random_state : int
 
     Returns
     -------
-    X : float32 array (n_samples, d), in [0, 1]
-    y : float64 array (n_samples,)
+    X : float32 array (n_rows, d), in [0, 1]
+    y : float64 array (n_rows,)
+
+    Raises
+    ------
+    ParameterError : when a parameter is out of its range.
+
+    Notes
+    -----
+    Source: Friedman, Multivariate adaptive regression splines, Annals of Statistics 19, 1991.
 
     Examples
     --------
@@ -167,44 +176,73 @@ def make_friedman1(
     >>> X.shape, y.dtype
     ((1000, 10), dtype('float64'))
     """
-    return friedman1_rows(0, n_samples, random_state, d=d, noise=noise)
+    return friedman1_rows(0, n_rows, random_state, d=d, noise=noise)
 
 
-def make_friedman2(
-    n_samples: int = 100, *, noise: float = 125.0, random_state: int = 0
-) -> NumberRows:
+def make_friedman2(n_rows: int, *, noise: float = 125.0, random_state: int = 0) -> NumberRows:
     """Draw rows of Friedman's second function, the impedance of a circuit.
 
     ``y = sqrt(x0^2 + (x1 x2 - 1 / (x1 x3))^2) + noise * N(0, 1)``.
 
     Parameters
     ----------
-    n_samples : int, >= 0
+    n_rows : int, >= 0
     noise : float, >= 0. Deviation of the noise, in the units of y.
     random_state : int
 
     Returns
     -------
-    X : float32 array (n_samples, 4): x0 in [0, 100], x1 in [40 pi, 560 pi], x2 in [0, 1], x3 in
+    X : float32 array (n_rows, 4): x0 in [0, 100], x1 in [40 pi, 560 pi], x2 in [0, 1], x3 in
         [1, 11]
-    y : float64 array (n_samples,)
+    y : float64 array (n_rows,)
+
+    Raises
+    ------
+    ParameterError : when a parameter is out of its range.
+
+    Notes
+    -----
+    Source: Friedman, Multivariate adaptive regression splines, Annals of Statistics 19, 1991;
+    noise of Breiman, Bagging predictors, Machine Learning 24, 1996.
+
+    Examples
+    --------
+    >>> X, y = make_friedman2(1000)
+    >>> X.shape, y.shape
+    ((1000, 4), (1000,))
     """
-    return friedman2_rows(0, n_samples, random_state, noise=noise)
+    return friedman2_rows(0, n_rows, random_state, noise=noise)
 
 
-def make_friedman3(
-    n_samples: int = 100, *, noise: float = 0.1, random_state: int = 0
-) -> NumberRows:
+def make_friedman3(n_rows: int, *, noise: float = 0.1, random_state: int = 0) -> NumberRows:
     """Draw rows of Friedman's third function, the phase angle of a circuit.
 
     ``y = atan((x1 x2 - 1 / (x1 x3)) / x0) + noise * N(0, 1)``.
 
     Parameters
     ----------
-    n_samples, noise, random_state : as of `make_friedman2`
+    n_rows : int, >= 0
+    noise : float, >= 0. Deviation of the noise, in the units of y.
+    random_state : int
 
     Returns
     -------
-    X, y : as of `make_friedman2`
+    X : float32 array (n_rows, 4): as of `make_friedman2`
+    y : float64 array (n_rows,), in radians
+
+    Raises
+    ------
+    ParameterError : when a parameter is out of its range.
+
+    Notes
+    -----
+    Source: Friedman, Multivariate adaptive regression splines, Annals of Statistics 19, 1991;
+    noise of Breiman, Bagging predictors, Machine Learning 24, 1996.
+
+    Examples
+    --------
+    >>> X, y = make_friedman3(1000)
+    >>> X.shape, y.shape
+    ((1000, 4), (1000,))
     """
-    return friedman3_rows(0, n_samples, random_state, noise=noise)
+    return friedman3_rows(0, n_rows, random_state, noise=noise)

@@ -12,7 +12,7 @@ from daskls.records import Float64
 __all__ = ["answers", "calibration", "confusion", "residuals"]
 
 # More classes than these are shown by their recalls, the worst ones.
-MOST_CLASSES = 12
+MOST_CLASSES_DRAWN = 12
 # More rows than these are counted in hexagons: dots would hide each other.
 MOST_DOTS = 1500
 N_HEXAGONS = 35
@@ -32,7 +32,7 @@ def confusion(subject: Subject) -> Panel:
     if not isinstance(subject.evaluation, HeldOutResult):
         return Panel(*panel, NO_LABELS)
     found = subject.evaluation.confusion
-    if len(found.labels) > MOST_CLASSES:
+    if len(found.labels) > MOST_CLASSES_DRAWN:
         note = f"Of {len(found.labels)} classes those of the lowest recall."
         return Panel(*panel, note, lambda ax: _draw_recalls(found, ax))
     note = "Rows of the test set: true class by row, predicted class by column."
@@ -55,7 +55,7 @@ def _draw_recalls(found: Any, ax: Any) -> None:
     """Draw the classes that are found least."""
     totals = found.counts.sum(axis=1)
     recall = found.counts.diagonal() / np.maximum(totals, 1)
-    order = [i for i in np.argsort(recall, kind="stable") if totals[i]][:MOST_CLASSES]
+    order = [i for i in np.argsort(recall, kind="stable") if totals[i]][:MOST_CLASSES_DRAWN]
     names = [f"{found.labels[i]} ({totals[i]:,})" for i in order]
     bars = ax.barh(names, recall[order], color="#9db7cf", edgecolor=BLUE)
     ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)

@@ -25,7 +25,7 @@ __all__ = [
     "tabulate",
 ]
 
-COUNTED = "count_block"
+CONFUSED = "count_block"
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ def count_confusion(
     y = da.from_zarr(dataset.y, chunks=predicted.chunks)
     count = dask.delayed(count_block, pure=False)
     tasks = [
-        count(p, t, dataset.classes, dask_key_name=f"{COUNTED}-{dask.base.tokenize(p.key)}-{i}")
+        count(p, t, dataset.classes, dask_key_name=f"{CONFUSED}-{dask.base.tokenize(p.key)}-{i}")
         for i, (p, t) in enumerate(zip(predicted.to_delayed(), y.to_delayed(), strict=True))
     ]
-    counts = run_blocks(tasks, COUNTED, client, on_progress)
+    counts = run_blocks(tasks, CONFUSED, client, on_progress)
     total = sum(counts, Counter[tuple[Any, Any]]())
     return tabulate(total, known)
 

@@ -15,7 +15,7 @@ from daskls.run.labels import check_numbers
 
 __all__ = ["Misses", "count_misses", "miss_block"]
 
-COUNTED = "miss_block"
+MEASURED = "miss_block"
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ def count_misses(
     count = dask.delayed(miss_block, pure=False)
     blocks = zip(predicted.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
     tasks = [
-        count(p, t, target.center, dask_key_name=f"{COUNTED}-{dask.base.tokenize(p.key)}-{i}")
+        count(p, t, target.center, dask_key_name=f"{MEASURED}-{dask.base.tokenize(p.key)}-{i}")
         for i, (p, t) in enumerate(blocks)
     ]
-    found = run_blocks(tasks, COUNTED, client, on_progress)
+    found = run_blocks(tasks, MEASURED, client, on_progress)
     return _of_sums(np.sum(found, axis=0))
 
 

@@ -242,7 +242,10 @@ class BundleModels:
 
     @cached_property
     def _table(self) -> Table:
-        return report_from_json(self.group, self.n_cells)
+        table = report_from_json(self.group, self.n_cells)
+        if self.decision != "values" and (table["n_classes"] < 1).any():
+            raise damaged(self.group.where(), "its report has a cell of no class")
+        return table
 
     def report(self) -> np.ndarray[Any, Any]:
         """Return the structured table of the bundle's cells, numbered from 0."""

@@ -6,13 +6,14 @@ import pytest
 from scipy.stats import multivariate_normal, truncnorm
 
 import daskls.datasets as sets
-from daskls.datasets import GENERATORS, bayes_accuracy, write
+from daskls.datasets import GENERATORS, bayes_accuracy, best_r2, write
 from daskls.datasets._base import GROUP_ROWS, structure_rng
 from daskls.datasets.clusters import _ndcc_clusters
 from daskls.errors import ParameterError, StoreError
 from daskls.store.dataset import open_dataset
 
 NAMES = sorted(GENERATORS)
+OF_NUMBERS = [name for name in NAMES if GENERATORS[name].best_r2]
 N = GROUP_ROWS + 500
 
 
@@ -43,8 +44,11 @@ def test_types_and_the_record_agree(name):
     X, y = make(name, 10)
     assert X.shape == (10, GENERATORS[name].n_features)
     assert X.flags.c_contiguous
-    assert (X.dtype, y.dtype) == (np.float32, np.int32)
-    assert set(y.tolist()) <= {-1, 1}
+    if name in OF_NUMBERS:
+        assert (X.dtype, y.dtype) == (np.float32, np.float64)
+    else:
+        assert (X.dtype, y.dtype) == (np.float32, np.int32)
+        assert set(y.tolist()) <= {-1, 1}
     function = getattr(sets, f"make_{name}")
     defaults = {
         p.name: p.default
@@ -52,7 +56,8 @@ def test_types_and_the_record_agree(name):
         if p.kind is p.KEYWORD_ONLY and p.name != "random_state"
     }
     assert defaults == GENERATORS[name].params
-    best = inspect.signature(GENERATORS[name].bayes_accuracy).parameters
+    best = GENERATORS[name].best_r2 or GENERATORS[name].bayes_accuracy
+    best = inspect.signature(best).parameters
     assert {p.name: p.default for p in best.values()} == defaults
 
 
@@ -163,6 +168,43 @@ def test_the_bayes_accuracy_is_that_of_the_best_rule(name, params):
     assert abs(measured - expected) <= 3.5 * error + 1e-9
 
 
+# The functions in scikit-learn's words.
+
+
+def friedman1_oracle(X, d=10, noise=1.0):
+    x = X.astype(float).T
+    return 10 * np.sin(np.pi * x[0] * x[1]) + 20 * (x[2] - 0.5) ** 2 + 10 * x[3] + 5 * x[4]
+
+
+def friedman2_oracle(X, noise=125.0):
+    x = X.astype(float).T
+    return (x[0] ** 2 + (x[1] * x[2] - 1 / (x[1] * x[3])) ** 2) ** 0.5
+
+
+def friedman3_oracle(X, noise=0.1):
+    x = X.astype(float).T
+    return np.arctan((x[1] * x[2] - 1 / (x[1] * x[3])) / x[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        *((name, {}) for name in OF_NUMBERS),
+        ("friedman1", {"d": 7, "noise": 3.0}),
+        ("friedman2", {"noise": 0.0}),
+        ("friedman3", {"noise": 0.5}),
+    ],
+)
+def test_the_best_r2_is_that_of_the_function(name, params):
+    n_rows = 100_000
+    X, y = make(name, n_rows, random_state=11, **params)
+    noise = y - globals()[f"{name}_oracle"](X, **params)
+    sd = params.get("noise", GENERATORS[name].params["noise"])
+    assert noise.std() == pytest.approx(sd, rel=0.01, abs=1e-9)
+    assert abs(noise.mean()) <= 3.5 * sd / n_rows**0.5 + 1e-9
+    assert best_r2(name, **params) == pytest.approx(1 - noise.var() / y.var(), abs=2e-3)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 16])
 def test_the_risk_of_two_gaussians_agrees_with_its_posterior(d):
     # The mean of the smaller posterior has a far smaller error than counted mistakes.
@@ -235,7 +277,8 @@ def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
             name, tmp_path / "d", 700, random_state=5, chunk_rows=chunk_rows, overwrite=True
         )
         np.testing.assert_array_equal(data.X[:], X)
-        np.testing.assert_array_equal(np.array(data.classes)[data.y[:]], y)
+        stored = data.y[:] if name in OF_NUMBERS else np.array(data.classes)[data.y[:]]
+        np.testing.assert_array_equal(stored, y)
 
 
 def test_write_passes_parameters_and_reports_progress(tmp_path):
@@ -287,13 +330,16 @@ def test_write_holds_one_chunk(tmp_path, monkeypatch):
         ("ndcc", {"spread": 0.0}, "spread must be above 0"),
         ("ndcc", {"d": 20}, "must be at most 65536"),
         ("noisy28", {"noise": -1.0}, "noise must be at least 0"),
+        ("friedman1", {"d": 4}, "d must be at least 5"),
+        ("friedman3", {"noise": -0.1}, "noise must be at least 0"),
     ],
 )
 def test_parameters_out_of_range(name, params, message):
     with pytest.raises(ParameterError, match=message):
         make(name, 10, **params)
+    best = best_r2 if name in OF_NUMBERS else bayes_accuracy
     with pytest.raises(ParameterError, match=message):
-        bayes_accuracy(name, **params)
+        best(name, **params)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 1.5, None, True])

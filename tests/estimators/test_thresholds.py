@@ -7,7 +7,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
-from small import ENTRIES, small, ways
+from small import CLASSIFIERS, small, ways
 from support import checkers, few
 
 NAMES = np.array(["fault", "normal"])
@@ -33,7 +33,7 @@ def assert_parted_at_0(model, rows):
     return scores
 
 
-@pytest.mark.parametrize(("name", "way"), ways(), ids=str)
+@pytest.mark.parametrize(("name", "way"), ways(CLASSIFIERS), ids=str)
 def test_labels_are_the_signs_of_decision_values(name, way):
     scores = assert_parted_at_0(small(name, **way).fit(X, Y), QUERIES)
     assert 0 < (scores > 0).mean() < 1
@@ -80,7 +80,7 @@ def response_of(model, rows):
     return -model.decision_function(rows)
 
 
-@pytest.mark.parametrize("name", few(ENTRIES, 3))
+@pytest.mark.parametrize("name", few(CLASSIFIERS, 3))
 def test_a_threshold_is_chosen_on_held_out_rows(name):
     model = small(name).fit(X, Y)
     tuned = TunedThresholdClassifierCV(model, scoring=BY_F1, cv="prefit", refit=False)
@@ -91,7 +91,7 @@ def test_a_threshold_is_chosen_on_held_out_rows(name):
     assert BY_F1(tuned, HELD, Y_HELD) > BY_F1(model, HELD, Y_HELD) - 0.02
 
 
-@pytest.mark.parametrize("name", few(ENTRIES, 3))
+@pytest.mark.parametrize("name", few(CLASSIFIERS, 3))
 def test_a_threshold_may_be_given(name):
     model = small(name).fit(X, Y)
     response = response_of(model, QUERIES)
@@ -100,7 +100,7 @@ def test_a_threshold_may_be_given(name):
     np.testing.assert_array_equal(fixed.predict(QUERIES) == "fault", response >= threshold)
 
 
-@pytest.mark.parametrize("name", few(ENTRIES, 3))
+@pytest.mark.parametrize("name", few(CLASSIFIERS, 3))
 def test_a_fitted_model_is_calibrated_by_held_out_rows(name):
     model = small(name).fit(X, Y)
     scores = model.decision_function(QUERIES)
