@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.errors import AdviceWarning, ParameterError
@@ -226,6 +227,12 @@ class CellRegressor(CellEstimator, LocalRegressor):
         "cv": [Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        loss = LOSSES.get(("numbers", self.get_params(deep=False)["loss"]))
+        tags.target_tags.multi_output = loss is None or loss.takes_columns
+        return tags
 
     def _solver(self) -> SolverSpec:
         """As of `CellEstimator`, with what support vector regression is asked for."""

@@ -28,6 +28,7 @@ class Loss:
     is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
         values, and not by each cell from a grid of its own.
     costs_by_cell : bool. Whether each cell chooses its own C all the same.
+    takes_columns : bool. Whether a row may have several numbers.
     knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
         of one class against all others: maps to probabilities need no fit of their own.
     unused : tuple of str. Parameters of estimators that it has no use for.
@@ -38,6 +39,7 @@ class Loss:
     decision: Decision = "ovo"
     is_global: bool = False
     costs_by_cell: bool = False
+    takes_columns: bool = True
     knows_held_out: bool = False
     unused: tuple[str, ...] = ()
     neighborhoods: str = ""
@@ -63,7 +65,11 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         neighborhoods="solvers.squares.neighborhood:NumberNeighborhoods",
     ),
     ("numbers", "epsilon_insensitive"): Loss(
-        "solvers.tube:TubeSolver", decision="values", is_global=True, costs_by_cell=True
+        "solvers.tube:TubeSolver",
+        decision="values",
+        is_global=True,
+        costs_by_cell=True,
+        takes_columns=False,
     ),
 }
 

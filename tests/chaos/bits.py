@@ -49,10 +49,12 @@ def digest_of(name, where, data):
 def run(folder, results, names=methods.NAMES):
     """Compare all schedulers for each estimator; write a table; return how many differ."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    data = methods.write_data(folder, "noisy")
     records, n_different = [], 0
     for name in names:
-        found = {where: digest_of(name, where, data) for where in WHERE}
+        found = {
+            where: digest_of(name, where, methods.write_data(folder, "noisy", name))
+            for where in WHERE
+        }
         n_different += len(set(found.values())) > 1
         verdict = "equal" if len(set(found.values())) == 1 else "DIFFERENT"
         records.append([name, *found.values(), verdict])

@@ -51,8 +51,6 @@ class FaultCampaign:
         self.size, self.part = ("small", 8) if is_short else ("large", 1)
         self.folder.mkdir(parents=True, exist_ok=True)
         methods.many_small_tasks()
-        self.data = methods.write_data(self.folder, self.size)
-        self.small = methods.write_data(self.folder, "small")
         self.has_disks = can_mount(self.folder)
         self.reference = {}
 
@@ -70,6 +68,10 @@ class FaultCampaign:
             f"`daskls.patience` is {PATIENCE}.{skipped} Seed {self.seed}."
         )
 
+    def data_for(self, name):
+        """Return the path of the rows that an estimator is trained on."""
+        return methods.write_data(self.folder, self.size, name)
+
     def prepare(self, names=methods.NAMES):
         """Run each estimator undisturbed, for its bits and its lengths; kept in the folder."""
         for name in names:
@@ -80,7 +82,7 @@ class FaultCampaign:
             self.reference[name] = json.loads(path.read_text())
 
     def _asked(self, name):
-        return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part)
+        return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part, name)
 
     def take_session(self, folder):
         """Return a session: a new one for each trial, or the shared one of the short form."""
@@ -111,7 +113,7 @@ class FaultCampaign:
         found, asked = {}, {"store": str(store), "data": self._asked(name)}
         session = self.take_session(scratch)
         try:
-            fit = {"name": name, "size": self.size, "data": self.data}
+            fit = {"name": name, "size": self.size, "data": self.data_for(name)}
             _, found["fit cold_s"] = self._undisturbed(session, "fit", **fit, store=str(store))
             _, found["fit_s"] = self._undisturbed(
                 session, "fit", **fit, store=str(scratch / "again")
@@ -232,16 +234,19 @@ class Trial:
     def _warm_up(self, session):
         """Let the workers import and compile."""
         store = self.folder / "warm"
-        session.send(
-            "fit", name=self.name, size="small", store=str(store), data=self.campaign.small
-        )
+        data = methods.write_data(self.campaign.folder, "small", self.name)
+        session.send("fit", name=self.name, size="small", store=str(store), data=data)
         result, _ = session.result(self.campaign.limit_s, None)
         assert result.kind == "value", f"undisturbed: {result}"
 
     def _send(self, session):
         """Ask for the fit or the prediction."""
         if self.stage == "fit":
-            fit = {"name": self.name, "size": self.campaign.size, "data": self.campaign.data}
+            fit = {
+                "name": self.name,
+                "size": self.campaign.size,
+                "data": self.campaign.data_for(self.name),
+            }
             return session.send("fit", **fit, store=str(self.store))
         asked = {"data": self.campaign._asked(self.name), "target": str(self.target)}
         return session.send("predict", way=self.way, store=str(self.store), **asked)
@@ -321,7 +326,7 @@ class Trial:
 
     def _fit(self):
         with in_this_process():
-            size, data = self.campaign.size, self.campaign.data
+            size, data = self.campaign.size, self.campaign.data_for(self.name)
             return methods.digest(methods.fit(self.name, size, data, store=self.store))
 
     def _ask(self, asked):

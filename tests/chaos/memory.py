@@ -22,12 +22,11 @@ def run(folder, results, n_fits=N_FITS, limit_s=120.0):
     scratch = folder / "memory"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    data = methods.write_data(folder, "plain")
     session = SessionProcess(scratch, memory_limit=LIMIT, small_tasks=False)
     rows, broken = [], 0
     try:
         for number in range(n_fits):
-            row, fine = _one(session, number, scratch, data, limit_s)
+            row, fine = _one(session, number, scratch, limit_s)
             rows.append(row)
             broken += not fine
             print(row, flush=True)
@@ -40,10 +39,10 @@ def run(folder, results, n_fits=N_FITS, limit_s=120.0):
     return broken + n_fits - len(rows)
 
 
-def _one(session, number, scratch, data, limit_s):
+def _one(session, number, scratch, limit_s):
     """Fit, predict, look at the workers; after a refusal start them anew, as it must say."""
     name = methods.NAMES[number % len(methods.NAMES)]
-    store = scratch / f"store-{number}"
+    store, data = scratch / f"store-{number}", methods.write_data(scratch.parent, "plain", name)
     session.send("fit", name=name, size="plain", store=str(store), data=data)
     fit, seconds = session.result(limit_s, scratch)
     outcomes = [_outcome(fit)]

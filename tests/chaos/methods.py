@@ -1,4 +1,4 @@
-"""What the campaigns fit: eight estimators in two sizes, data on disk, a model's digest."""
+"""What the campaigns fit: every estimator in two sizes, data on disk, a model's digest."""
 
 import hashlib
 import shutil
@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from small import ENTRIES, NOT_BITS, TINY, answers_of, set_sizes, small
+from small import CLASSIFIERS, ENTRIES, NOT_BITS, TINY, answers_of, set_sizes, small
 from support import tiny_blocks
 
 import daskls
@@ -23,6 +23,9 @@ LARGER = {
     "VoronoiSVC": {"cell_size": 150, "C": None, "gamma": None, "cv": 5},
     "RandomChunkSVC": {"chunk_size": 200, "C": None, "gamma": None, "cv": 5},
     "FalkSVC": {"n_neighbors": 100, "C": 1.0, "gamma": None},
+    "VoronoiSVR": {"cell_size": 150, "C": None, "gamma": None},
+    "RandomChunkSVR": {"chunk_size": 200, "C": None, "gamma": None},
+    "FalkSVR": {"n_neighbors": 100, "C": 1.0, "gamma": None},
     "LandmarkSVC": {"n_cells": 12, "n_landmarks": None, "C": None, "cv": 5, "tol": 1e-2},
 }
 NAMES = tuple(ENTRIES)
@@ -31,12 +34,18 @@ N_ASKED = {
     **{"VoronoiSVC": 400_000, "RandomChunkSVC": 20_000, "FalkSVC": 100_000, "KNNSVC": 4_000},
     **{"KernelKNNClassifier": 100_000, "LandmarkSVC": 800_000},
     **dict.fromkeys(("LocalSamplingSVC", "NeighborSamplingSVC"), 100_000),
+    **{"VoronoiSVR": 400_000, "RandomChunkSVR": 20_000, "FalkSVR": 100_000},
+    "KernelKNNRegressor": 100_000,
 }
 # What is set where everything else is the default: products for which BLAS takes more threads.
 PLAIN = {
     "VoronoiSVC": {"cell_size": 1000},
     "RandomChunkSVC": {"chunk_size": 1000},
     "FalkSVC": {"n_neighbors": 500, "selection": None},
+    "VoronoiSVR": {"cell_size": 1000},
+    "RandomChunkSVR": {"chunk_size": 1000},
+    "FalkSVR": {"n_neighbors": 500, "selection": None},
+    "KernelKNNRegressor": {"n_neighbors": 10},
     "KNNSVC": {"n_neighbors": 100},
     "KernelKNNClassifier": {"n_neighbors": 10},
     "LandmarkSVC": {"n_cells": 20},
@@ -90,22 +99,32 @@ def queries(d):
     return np.random.default_rng(99).random((N_QUERIES, d)) * 1.2 - 0.1
 
 
-def write_data(folder, size):
-    """Write a data set of a size, once; return its path."""
+def write_data(folder, size, name):
+    """Write a data set of a size for an estimator, once; return its path."""
     n, chunk, d = SIZES[size]
-    return _write(Path(folder) / f"data-{size}.zarr", *checkers(n, seed=1, d=d), chunk)
+    X, y = rows_for(name, n, seed=1, d=d)
+    return _write(Path(folder) / f"data-{size}-{y.dtype.kind}.zarr", X, y, chunk)
 
 
-def write_queries(folder, n):
+def write_queries(folder, n, name):
     """Write rows to predict and their labels, once; return the path."""
-    return _write(Path(folder) / f"queries-{n}.zarr", *checkers(n, seed=2), max(n // 40, 1))
+    X, y = rows_for(name, n, seed=2)
+    return _write(Path(folder) / f"queries-{n}-{y.dtype.kind}.zarr", X, y, max(n // 40, 1))
+
+
+def rows_for(name, n, seed, d=3):
+    """Return rows, and what an estimator answers: classes, or numbers."""
+    X, y = checkers(n, seed, d)
+    return X, y if name in CLASSIFIERS else y + X[:, 0]
 
 
 def _write(path, X, y, chunk):
     if not path.exists():
         begun = path.with_suffix(".begun")
         shutil.rmtree(begun, ignore_errors=True)
-        with DatasetWriter(begun, X.shape[1], np.float64, chunk_rows=chunk) as writer:
+        with DatasetWriter(
+            begun, X.shape[1], np.float64, y_dtype=y.dtype, chunk_rows=chunk
+        ) as writer:
             writer.append(X, y)
         begun.rename(path)
     return str(path)

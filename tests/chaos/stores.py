@@ -84,18 +84,21 @@ class StoreCampaign:
         self.keep = keep and Path(keep)
         self.folder.mkdir(parents=True, exist_ok=True)
         methods.many_small_tasks()
-        self.data = methods.write_data(self.folder, "small")
         self.expected, self.n_changes = {}, {}
 
     def close(self):
         """Leave nothing behind that runs."""
+
+    def data_for(self, name):
+        """Return the path of the rows that an estimator is trained on."""
+        return methods.write_data(self.folder, "small", name)
 
     def prepare(self, names=methods.NAMES):
         """Train each estimator undisturbed: twice, so that the fit itself gives the same bits."""
         for name in names:
             store = self.folder / f"finished-{name}"
             shutil.rmtree(store, ignore_errors=True)
-            self.expected[name] = fit_digest(name, self.data, store)
+            self.expected[name] = fit_digest(name, self.data_for(name), store)
             counted = self._count_changes(name)
             assert counted.value == self.expected[name], f"{name}: {counted}"
 
@@ -107,7 +110,7 @@ class StoreCampaign:
 
         def fit():
             die_at_change(store, None, log)
-            return fit_digest(name, self.data, store)
+            return fit_digest(name, self.data_for(name), store)
 
         result = run_forked(fit, self.limit_s)
         os.close(log)
@@ -160,7 +163,7 @@ class StoreCampaign:
 
         def fit():
             die_at_change(store, at)
-            return fit_digest(name, self.data, store)
+            return fit_digest(name, self.data_for(name), store)
 
         run_forked(fit, self.limit_s)
         return f"change {at} of {self.n_changes[name]}"
@@ -170,7 +173,7 @@ class StoreCampaign:
         expected = self.expected[name]
 
         def fit():
-            return fit_digest(name, self.data, store)
+            return fit_digest(name, self.data_for(name), store)
 
         if state == "finished":
             first = run_forked(lambda: load_digest(store), self.limit_s, watched=store)

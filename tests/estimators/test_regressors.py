@@ -36,7 +36,7 @@ def test_a_cell_is_kernel_ridge_around_the_center(kernel, y):
     expected = ridge.fit(X - mean, y - center, weights).predict(Q - mean) + center
     assert found.shape == expected.shape
     # Systems of inner products are solved in float32 up to larger ridges than those of distances.
-    least = 5e-4 if kernel == "poly" else 1e-4
+    least = 1e-3 if kernel == "poly" else 1e-4
     assert (np.abs(found - expected) <= least * y.std(axis=0)).all()
 
 
