@@ -82,7 +82,11 @@ OTHERS = {
     "SVR, standardized": svr,
     "liquidSVM": LiquidSquares,
 }
-CONTENDERS = {OURS: lambda seed: VoronoiSVR(random_state=seed), **OTHERS}
+CONTENDERS = {
+    OURS: lambda seed: VoronoiSVR(random_state=seed),
+    "VoronoiSVR, 4 partitions": lambda seed: VoronoiSVR(n_partitions=4, random_state=seed),
+    **OTHERS,
+}
 
 
 def missed(predicted: np.ndarray, data: Data) -> float:

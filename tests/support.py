@@ -15,6 +15,7 @@ from pathlib import Path
 
 import dask
 import naive
+import numba
 import numpy as np
 import pytest
 import zarr
@@ -34,6 +35,7 @@ MIB = 1 << 20
 # VoronoiSVC as in the paper: cross-validated SVMs on rows as they are.
 PAPERS = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
 PAPER_OPTIONS = ("--loss", "hinge", "--feature-scale", "none")
+compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without compilation")
 
 
 def checkers(n, *, n_classes=2, seed=0, d=2, dtype="f8", offset=0.0, noise=0.05):

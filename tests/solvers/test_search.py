@@ -2,12 +2,11 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 from cells import SEED, binary_cell, class_cell, fit, queries
 from small import tiny_tiles
-from support import few
+from support import compiled, few
 
 from daskls.records import SolverSpec
 from daskls.solvers.doubt import is_beaten
@@ -18,8 +17,6 @@ from daskls.solvers.grid_points import coarse_points, near_points, tried_points
 from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import LOOSE, GridSearch
-
-compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without compilation")
 
 
 def noisy_cell(seed, m=600, noise=0.1):

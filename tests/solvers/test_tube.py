@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.svm import SVR
-from support import few
+from support import compiled
 
 from daskls import ParameterError, VoronoiSVR
 from daskls.kernels.tube import solve_tube
@@ -21,7 +21,7 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize("C", few([1e2, 1e3, 1e4], 2))
+@pytest.mark.parametrize("C", [1e2, 1e3, pytest.param(1e4, marks=[pytest.mark.slow, compiled])])
 @pytest.mark.parametrize("epsilon", [0.0, 20.0])
 def test_a_cell_is_scikit_learns_svr_in_the_units_of_y(C, epsilon):
     weights = RNG.uniform(0.5, 2.0, 300)
@@ -34,7 +34,7 @@ def test_a_cell_is_scikit_learns_svr_in_the_units_of_y(C, epsilon):
 
 
 @pytest.mark.parametrize("offset", [False, True])
-@pytest.mark.parametrize("cost", [0.3, 30.0])
+@pytest.mark.parametrize("cost", [0.3, pytest.param(30.0, marks=compiled)])
 def test_what_is_left_of_the_duality_gap(offset, cost):
     y = (Y - Y.mean()) / Y.std()
     bounds = cost * RNG.uniform(0.5, 2.0, 300)
@@ -55,6 +55,7 @@ def test_what_is_left_of_the_duality_gap(offset, cost):
     assert -1e-9 <= primal - dual <= 2e-5 * bounds.sum()
 
 
+@compiled
 def test_a_cost_is_chosen_by_folds_of_each_cell():
     noisy = Y + 200 * RNG.standard_t(2, 300)
     model = VoronoiSVR(150, **{**GIVEN, "gamma": None}).fit(X, noisy)
@@ -68,6 +69,7 @@ def test_a_cost_is_chosen_by_folds_of_each_cell():
     assert set(np.round(given.fit_report_.C, 3)) <= {1.0, 1e6}
 
 
+@compiled
 def test_outliers_move_it_little():
     spoiled = Y.copy()
     spoiled[::25] += 1e5
