@@ -39,7 +39,7 @@ N_FINALISTS, N_CLIMBING = 3, 2
 IN_SIGHT = 2.0
 # Rows and rounds of a scale that only tells whose is worth learning.
 SCOUT_ROWS, SCOUT_ROUNDS = 500, 3
-# Without scouts so many scales are learned.
+# Candidates whose scales are learned, beside that of a scout, and the rounds of each.
 N_LEARNED, LEARNING_ROUNDS = 2, 6
 # Standard errors by which a learned scale has to be better where each row is left out; on rows that
 # were held out, `Aim.least_z`. And it must not mistake more rows: on splice its squared error is a
@@ -216,22 +216,25 @@ def race(
             left, learns = left[:1], False
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
-    finalists = left[:N_FINALISTS]
-    if learns:
-        of = left[:N_LEARNED]
-        if steps.job.aim.scouts and len(left) > 1:
-            of = [_scouted(steps, left, plan, grid)]
-        finalists = left[: len(of)] + [
-            new for own in plan.learning for new in _learn(steps, of, own)
-        ]
-    return _decide(steps, finalists, plan, grid)
+    if not learns:
+        return _decide(steps, left[:N_FINALISTS], plan, grid)
+    of, n_plain = left[:N_LEARNED], N_LEARNED
+    if steps.job.aim.scouts:
+        of, n_plain = _scouted(steps, left, plan, grid), 1
+    learned = [new for rows in plan.learning for new in _learn(steps, of, rows)]
+    return _decide(steps, left[:n_plain] + learned, plan, grid)
 
 
-def _scouted(steps: Steps, left: Sequence[Candidate], plan: RacePlan, grid: TrialGrid) -> Candidate:
-    """Return the candidate whose scale is worth learning: its scout does best in the last heat."""
+def _scouted(
+    steps: Steps, left: list[Candidate], plan: RacePlan, grid: TrialGrid
+) -> list[Candidate]:
+    """Return the best candidates, and the one whose scout does best in the last heat."""
+    if len(left) <= N_LEARNED:
+        return left
     few = ((0, min(SCOUT_ROWS, plan.learning[0][0][1])),)
     seen = _run(steps, _learn(steps, left, few, SCOUT_ROUNDS), plan.heats[-1], grid)
-    return left[int(np.argmin([own.squared_error for own in seen]))]
+    found = int(np.argmin([own.squared_error for own in seen]))
+    return [left[i] for i in dict.fromkeys((*range(N_LEARNED), found))]
 
 
 def _run(
