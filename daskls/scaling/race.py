@@ -305,9 +305,11 @@ def _learn(
 ) -> list[Candidate]:
     """Return candidates, each in the scale that is learned from its own."""
     calls = [(own.base, own.factors, own.trial, rows, n_rounds) for own in of]
-    # By number: codings have factors of different lengths.
-    learned = steps.run(learn_scale, calls, lambda parts: {str(i): p for i, p in enumerate(parts)})
-    return [replace(own, name=LEARNED, factors=learned[str(i)]) for i, own in enumerate(of)]
+    # One after the other: codings have different numbers of features.
+    found = steps.run(learn_scale, calls, lambda parts: {"factors": np.concatenate(parts)})
+    ends = np.cumsum([len(own.factors) for own in of])[:-1]
+    learned = np.split(found["factors"], ends)
+    return [replace(own, name=LEARNED, factors=new) for own, new in zip(of, learned, strict=True)]
 
 
 def _leave_out(

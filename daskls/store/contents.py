@@ -142,7 +142,10 @@ CONTENTS: tuple[StoredItem, ...] = (
     *_of("regions/steps*/*", "scaling/held_out.py", FINISH, ("rows", "float64", "4, n")),
     *_of(
         *("regions/steps-thin/*", "scaling/race.py", FINISH),
-        *(("looks", "float64", "candidates, 3 + 3 n"), ("factors", "float64", "scales, coded d")),
+        *(
+            ("looks", "float64", "candidates, 3 + 3 n"),
+            ("factors", "float64", "coded d of each scale"),
+        ),
     ),
     *_of("leaves", "run/gather.py", "with rows/", *COUNTS_HELD, ("bundles", "int64", "bundles, 2")),
     *_of("centers", "methods/neighborhoods", NEVER, ("places", "int64", "cells")),
