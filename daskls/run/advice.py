@@ -61,7 +61,7 @@ def warn_of_classes(scan: TargetScan) -> None:
         warnings.warn(
             f"y holds {k:,} different labels in {n:,} rows, {n / k:.1f} rows a class in the mean: "
             "these may be the numbers of a regression, or names of rows. Sort them into a few "
-            "classes first, as with numpy.digitize, or use a regressor.",
+            "classes first, as with numpy.digitize, or use a regressor, as VoronoiSVR.",
             AdviceWarning,
             stacklevel=3,
         )

@@ -58,10 +58,10 @@ def begin_fit(
     """
     resources = find_resources(client)
     scan = scan_targets(rows, client, request.spec.target)
-    if request.n_folds is not None:
-        _check_folds(request.n_folds, rows, scan)
     if not request.is_nested and scan.target.kind == "classes":
         warn_of_classes(scan)
+    if request.n_folds is not None:
+        _check_folds(request.n_folds, rows, scan)
     if request.count_cells is not None:
         n_cells = request.count_cells(scan.n_kept)
         request = replace(request, cell_size=share_of(scan.n_kept, n_cells))

@@ -17,6 +17,7 @@ from daskls import (
     GridEdgeWarning,
     LocalSamplingSVC,
     NonConvergenceWarning,
+    ParameterError,
     RandomChunkSVC,
     VoronoiSVC,
     VoronoiSVR,
@@ -341,8 +342,16 @@ def test_labels_that_are_numbers_are_told_of_any_container(make):
     model = small_svc(cell_size=900, cv=5, loss="squared_error")
     (message,) = told_by(model, X, make(labels))
     assert message.startswith("y holds 300 different labels in 900 rows, 3.0 rows a class")
-    assert "regressor" in message
+    assert "VoronoiSVR" in message
     assert told_by(model, X, make(np.arange(900) // 45)) == []
+
+
+def test_labels_that_are_numbers_are_told_before_folds_are_refused():
+    with (
+        pytest.warns(AdviceWarning, match="VoronoiSVR"),
+        pytest.raises(ParameterError, match="cv=5"),
+    ):
+        small_svc(cell_size=900, cv=5).fit(X, np.arange(900) // 3)
 
 
 def test_advice_is_told_once_where_folds_are_fitted_too():
