@@ -37,9 +37,9 @@ N_FINALISTS, N_CLIMBING = 3, 2
 # least. More rows turn the order of kernels (krkopt: 25.0 % became 17.3), and so does a learned
 # scale: on Friedman's first function .058 of the Laplacian, .059 of the Gauss become .050 and .043.
 IN_SIGHT = 2.0
-# Rows and rounds of a scale that only tells whose is worth learning.
-SCOUT_ROWS, SCOUT_ROUNDS = 500, 3
-# Candidates whose scales are learned, beside that of a scout, and the rounds of each.
+# Rows, rounds and trials of a scale that only tells whose is worth learning.
+SCOUT_ROWS, SCOUT_ROUNDS, SCOUT_LOOKS = 500, 3, 3
+# Candidates whose scales are learned where no scout tells, and the rounds of each.
 N_LEARNED, LEARNING_ROUNDS = 2, 6
 # Standard errors by which a learned scale has to be better where each row is left out; on rows that
 # were held out, `Aim.least_z`. And it must not mistake more rows: on splice its squared error is a
@@ -226,15 +226,16 @@ def race(
 
 
 def _scouted(
-    steps: Steps, left: list[Candidate], plan: RacePlan, grid: TrialGrid
+    steps: Steps, left: Sequence[Candidate], plan: RacePlan, grid: TrialGrid
 ) -> list[Candidate]:
-    """Return the best candidates, and the one whose scout does best in the last heat."""
-    if len(left) <= N_LEARNED:
-        return left
+    """Return the best candidate, and the one whose scout does best in the last heat."""
+    if len(left) == 1:
+        return [*left]
     few = ((0, min(SCOUT_ROWS, plan.learning[0][0][1])),)
-    seen = _run(steps, _learn(steps, left, few, SCOUT_ROUNDS), plan.heats[-1], grid)
+    heat = replace(plan.heats[-1], most_looks=SCOUT_LOOKS)
+    seen = _run(steps, _learn(steps, left, few, SCOUT_ROUNDS), heat, grid)
     found = int(np.argmin([own.squared_error for own in seen]))
-    return [left[i] for i in dict.fromkeys((*range(N_LEARNED), found))]
+    return [left[i] for i in dict.fromkeys((0, found))]
 
 
 def _run(
