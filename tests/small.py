@@ -94,6 +94,9 @@ VARIANT = json.loads(os.environ.get("DASKLS_CONTRACT", "{}"))
 PLACES = {path.partition(":")[2]: path for entry in METHODS for path in entry.estimators}
 ENTRIES = [name for name in PLACES if not VARIANT or name in VARIANT]
 CLASSIFIERS = [entry.class_name for entry in METHODS if entry.class_name in ENTRIES]
+# For `make test-all`: all but what solves is that of a classifier, and of VoronoiSVR, which every
+# change is tried with.
+LATE = ("RandomChunkSVR", "FalkSVR", "KernelKNNRegressor")
 # What tells how a fit went, and not what came of it.
 NOT_BITS = ("seconds", "n_read")
 N_QUERIES = 400
@@ -110,8 +113,13 @@ def small(name, **params):
 def ways(names=ENTRIES):
     """Return (class name, further parameters) of every way to fit every method."""
     # Of each class two at every change.
-    found = ([(name, way) for way in ({}, *WAYS.get(name, ()))] for name in names)
-    return [way for own in found for way in few(own, 2)]
+    found = {name: [(name, way) for way in ({}, *WAYS.get(name, ()))] for name in names}
+    return [way for name, own in found.items() for way in few(own, 2 * (name not in LATE))]
+
+
+def late_marked(names):
+    """Return names as parameters, those of `LATE` for `make test-all`."""
+    return [pytest.param(n, marks=pytest.mark.slow if n in LATE else ()) for n in names]
 
 
 def queries(n_features=2):

@@ -21,6 +21,7 @@ from small import (
     assert_same_bits,
     bits_of,
     connected,
+    late_marked,
     queries,
     small,
     small_sample,
@@ -101,7 +102,7 @@ def reference(small_leaves):
     return find
 
 
-@pytest.fixture(params=list(ENTRIES))
+@pytest.fixture(params=late_marked(ENTRIES))
 def name(request):
     """Return the name of a registered estimator."""
     return request.param
