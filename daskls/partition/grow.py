@@ -25,6 +25,7 @@ each other in the cut.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -35,6 +36,8 @@ from daskls.records import Float64, Int64, Mask, Reals
 __all__ = ["grow_tree"]
 
 SLANTED = 2.1
+# Of a full cell, what either side of a cut has at the least, if one of so many directions gives it.
+LEAST_SHARE, MOST_CUTS = 1 / 16, 8
 
 # A direction, its threshold, and which rows are on the first side.
 Cut = tuple[Float64, float, Mask]
@@ -151,7 +154,8 @@ def _cut(region: Region, max_rows: int, rng: np.random.Generator | None) -> Cut 
     n_shares = -(-n_rows // max_rows)
     axes = region.find_axes()
     if rng is None:
-        return next(_cuts(region, n_rows * (n_shares // 2) // n_shares, _directions(axes)), None)
+        cuts = _cuts(region, n_rows * (n_shares // 2) // n_shares, _directions(axes))
+        return _first_even(cuts, n_rows // n_shares)
     share = int(rng.integers(-(-n_shares // 4), 3 * n_shares // 4, endpoint=True))
     n_first = n_rows * share // n_shares
     plain = next(_cuts(region, n_first, _directions(axes)), None)
@@ -160,6 +164,25 @@ def _cut(region: Region, max_rows: int, rng: np.random.Generator | None) -> Cut 
     most = _count_cells(plain, max_rows)
     drawn = _cuts(region, n_first, _drawn_directions(axes, rng))
     return next((cut for cut in drawn if _count_cells(cut, max_rows) <= most), plain)
+
+
+def _first_even(cuts: Iterator[Cut], share: int) -> Cut | None:
+    """Return the first cut that leaves either side some rows, of a few; or else the first.
+
+    One row whose indicator says that a value was missing is not a cell: its rows would be answered
+    by a constant.
+    """
+    first = None
+    for cut in islice(cuts, MOST_CUTS):
+        first = cut if first is None else first
+        if _smaller_side(cut) >= LEAST_SHARE * share:
+            return cut
+    return first
+
+
+def _smaller_side(cut: Cut) -> int:
+    n_first = int(np.count_nonzero(cut[2]))
+    return min(n_first, len(cut[2]) - n_first)
 
 
 def _count_cells(cut: Cut, max_rows: int) -> int:

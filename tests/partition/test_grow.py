@@ -276,3 +276,17 @@ def test_neighbors_in_number_are_neighbors_in_space():
     leaves = route_rows(grow(X, 16), X)
     order = np.argsort(X[:, 0])
     assert (np.diff(leaves[order]) >= 0).all() or (np.diff(leaves[order]) <= 0).all()
+
+
+def test_one_row_of_an_indicator_is_no_cell():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    X[:, 2] = 0.0
+    X[17, 2] = 40.0
+    # The indicator of one row varies most, as it does where every feature has the same deviation.
+    assert X[:, 2].var() > X[:, :2].var(axis=0).max()
+    tree = grow(X, 600)
+    assert np.bincount(route_rows(tree, X)).tolist() == [500, 500]
+    # Where nothing else tells rows apart, it does.
+    alone = np.c_[X[:, 2], X[:, 2]]
+    assert sorted(np.bincount(route_rows(grow(alone, 600), alone)).tolist()) == [1, 999]
