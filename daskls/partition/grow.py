@@ -37,7 +37,7 @@ __all__ = ["grow_tree"]
 
 SLANTED = 2.1
 # Of a full cell, what either side of a cut has at the least, if one of so many directions gives it.
-LEAST_SHARE, MOST_CUTS = 1 / 16, 8
+LEAST_SIDE, MOST_CUTS = 1 / 16, 8
 
 # A direction, its threshold, and which rows are on the first side.
 Cut = tuple[Float64, float, Mask]
@@ -175,7 +175,7 @@ def _first_even(cuts: Iterator[Cut], share: int) -> Cut | None:
     first = None
     for cut in islice(cuts, MOST_CUTS):
         first = cut if first is None else first
-        if _smaller_side(cut) >= LEAST_SHARE * share:
+        if _smaller_side(cut) >= LEAST_SIDE * share:
             return cut
     return first
 
