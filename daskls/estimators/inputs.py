@@ -15,6 +15,7 @@ from sklearn.utils import (
     check_consistent_length,
     check_random_state,
     column_or_1d,
+    get_tags,
 )
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -254,6 +255,10 @@ def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
             raise DataError(f"{name} requires y to be passed, but the target y is None. Pass y.")
         X = check_rows(estimator, X, n_least=2)
     if y is not None and is_in_memory(y):
+        is_column = estimator._kind == "numbers" and getattr(y, "shape", ())[1:] == (1,)
+        if is_column and not get_tags(estimator).target_tags.multi_output:
+            # As scikit-learn's own: what takes no columns warns of one.
+            y = column_or_1d(y, warn=True)
         y = check_targets(y, estimator._kind)
         with _one_error():
             if estimator._kind == "classes":
