@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from daskls.estimators.landmark import LandmarkSVC
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
+    from daskls.estimators.quantiles import VoronoiQuantileRegressor
     from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
     from daskls.estimators.voronoi import VoronoiSVC, VoronoiSVR
 
@@ -51,6 +52,7 @@ __all__ = [
     "RandomChunkSVR",
     "StoreError",
     "TableEncoder",
+    "VoronoiQuantileRegressor",
     "VoronoiSVC",
     "VoronoiSVR",
     "__version__",

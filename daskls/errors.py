@@ -106,12 +106,12 @@ class ClusterError(DasklsError):
 
 
 class DamageError(StoreError):
-    """A file of a store is missing or damaged; ``path`` names it, ``why`` gives the reason."""
+    """A file of a store is missing or damaged; ``where`` names it, ``why`` gives the reason."""
 
-    def __init__(self, message: str, path: str = "", why: str = "") -> None:
+    def __init__(self, message: str, where: str = "", why: str = "") -> None:
         super().__init__(message)
         # An exception travels from a worker with its attributes.
-        self.path = path
+        self.where = where
         self.why = why
 
 

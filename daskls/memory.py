@@ -6,6 +6,7 @@ from daskls.kernels.route import CENTERED_ROWS
 from daskls.records import F4, F8, SolverSpec
 
 __all__ = [
+    "GROWN_COLUMNS",
     "TaskSizes",
     "assign_nbytes",
     "gather_nbytes",
@@ -13,6 +14,9 @@ __all__ = [
     "largest_block",
     "neighbor_search_nbytes",
 ]
+
+# Columns of 8 bytes a row while a cut is sought: rows, positions, these sorted, gaps, both sides.
+GROWN_COLUMNS = 8
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,14 @@ class TaskSizes:
 
 
 def grow_nbytes(n_rows: int, n_features: int, max_rows: int) -> int:
-    """Bytes that growing a tree on ``n_rows`` rows adds: float64 copies, and their scatter."""
+    """Bytes that growing a tree on ``n_rows`` rows adds to them.
+
+    One float64 copy, in which regions are centered; numbers, positions and sorted positions of
+    rows; scatter matrices.
+    """
     if n_rows <= max_rows:
-        return n_rows * n_features * F8
-    return 3 * n_rows * n_features * F8 + 4 * n_features**2 * F8
+        return 2 * n_rows * F8
+    return n_rows * (n_features + GROWN_COLUMNS) * F8 + 4 * n_features**2 * F8
 
 
 def assign_nbytes(sizes: TaskSizes, block_rows: int) -> int:

@@ -1,7 +1,7 @@
 """Frozen records that cross layers. They hold numbers and small arrays, never a data set."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,10 @@ __all__ = [
     "F8",
     "LARGEST",
     "LARGEST_FEATURE",
+    "LEAVES_NBYTES",
     "MIB",
     "N_GRID",
+    "SCORINGS",
     "SMALLEST",
     "AnyArray",
     "Bundle",
@@ -23,6 +25,7 @@ __all__ = [
     "Codes",
     "Coding",
     "Decision",
+    "FalseAlarmSpec",
     "FeatureCoding",
     "FeatureScale",
     "Float32",
@@ -38,10 +41,12 @@ __all__ = [
     "LeafRows",
     "LocalModel",
     "Mask",
+    "MeasuredAs",
     "Reals",
     "Regions",
     "RowNumbers",
     "ScalingSpec",
+    "Scoring",
     "SolverSpec",
     "Table",
     "TargetKind",
@@ -77,12 +82,18 @@ Labels = npt.NDArray[Any]
 AnyArray = npt.NDArray[Any]
 # What rows are answered with, and what a loss trains on.
 TargetKind = Literal["classes", "numbers"]
+# How errors are told: of numbers at levels otherwise than of numbers.
+MeasuredAs = Literal["classes", "numbers", "levels"]
 # How the functions of a model speak for classes: one a pair of them, or one a class; or they are
 # the numbers that are asked for.
 Decision = Literal["ovo", "ovr", "values"]
 # What becomes of features that are thresholds, orders or categories written as numbers.
 Coding = Literal["none", "ranks", "indicators", "both"]
 
+# What a search maximizes on held-out rows in place of the accuracy: see `daskls.solvers.scoring`.
+Scoring = Literal["tpr_x_tnr"]
+
+SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 # Values a parameter of a method's own grid.
 N_GRID = 10
 # Bounds of C, of gamma, of weights and of their products: solvers compute in float32.
@@ -90,6 +101,8 @@ SMALLEST, LARGEST = 1e-30, 1e30
 # Bytes of a float32 and of a float64 value.
 F4, F8 = 4, 8
 MIB = 1 << 20
+# Rows of small neighboring leaves are read together, up to so many bytes: known to plan and store.
+LEAVES_NBYTES = 4 * MIB
 # Between 1 and the next larger float64.
 EPS = float(np.finfo(np.float64).eps)
 # Of a feature: squared distances of larger values would overflow float32.
@@ -116,7 +129,12 @@ class SolverSpec:
     ``loss`` and ``target`` name the entry in `daskls.solvers.registry`. ``width``, in units of a
     cell's median distance, gives each cell a gamma of its own where it was chosen for all.
     ``epsilon``, of support vector regression, and its C are in units of y; ``unit`` is the
-    deviation of y in such.
+    deviation of y in such. ``n_grid`` counts the values of C and of gamma of the method's own grid,
+    `N_GRID` of each where it is None. ``scoring`` names what is maximized on held-out rows, see
+    `daskls.solvers.scoring`; None: the accuracy. ``cache_size`` bounds the MiB of kernel values of
+    a cell; None: all are held. ``quantile`` is the level that is answered, or the levels of a loss
+    that takes such, in the order of the answers; ``constant_losses``, one a level, what the best
+    constant loses in the mean, which losses of held-out rows are told in units of.
     """
 
     kernel: str = "rbf"
@@ -135,11 +153,25 @@ class SolverSpec:
     width: float | None = None
     epsilon: float | None = None
     unit: float = 1.0
+    n_grid: tuple[int, int] | None = None
+    scoring: Scoring | None = None
+    cache_size: float | None = None
+    quantile: float | tuple[float, ...] | None = None
+    constant_losses: tuple[float, ...] | None = None
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels that are answered; none of other losses."""
+        if self.quantile is None:
+            return ()
+        return self.quantile if isinstance(self.quantile, tuple) else (self.quantile,)
 
     @property
     def n_costs(self) -> int:
         """The number of candidate values of C."""
-        return N_GRID if self.C is None else len(self.C)
+        if self.C is not None:
+            return len(self.C)
+        return N_GRID if self.n_grid is None else self.n_grid[0]
 
 
 @dataclass(frozen=True)
@@ -160,6 +192,20 @@ class ScalingSpec:
     kernels: tuple[str, ...] = ()
     by_chance: bool = False
     feature_coding: Coding | Literal["auto"] = "none"
+
+
+@dataclass(frozen=True)
+class FalseAlarmSpec:
+    """What a classifier of two classes is to keep its false alarms to.
+
+    Attributes
+    ----------
+    rate : float in (0, 1). Of the rows of the first class, the share that may get the second.
+    delta : float in (0, 1). The probability that more do.
+    """
+
+    rate: float
+    delta: float
 
 
 @dataclass(frozen=True)

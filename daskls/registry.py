@@ -21,8 +21,9 @@ class Entry:
     name : str. In the stores of its models.
     option : str. On the command line.
     estimator : str. The public class, as ``module:class`` below the package.
-    method : str. The `daskls.methods.base.Method` that does its work, likewise.
+    method : str. The `daskls.run.contract.Method` that does its work, likewise.
     regressor : str. The public class of numbers, likewise; empty where the method has none.
+    of_levels : str. The public class of numbers at levels, as quantiles, likewise.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Entry:
     estimator: str
     method: str
     regressor: str = ""
+    of_levels: str = ""
 
     @property
     def class_name(self) -> str:
@@ -38,8 +40,8 @@ class Entry:
 
     @property
     def estimators(self) -> tuple[str, ...]:
-        """The public classes: of classes, and of numbers where there is one."""
-        return (self.estimator, self.regressor) if self.regressor else (self.estimator,)
+        """The public classes: of classes, and of numbers where there are such."""
+        return tuple(filter(None, (self.estimator, self.regressor, self.of_levels)))
 
 
 METHODS = (
@@ -49,6 +51,7 @@ METHODS = (
         "estimators.voronoi:VoronoiSVC",
         "methods.cells.method:Voronoi",
         "estimators.voronoi:VoronoiSVR",
+        "estimators.quantiles:VoronoiQuantileRegressor",
     ),
     Entry(
         "chunks",

@@ -94,8 +94,8 @@ class LegacyStream:
 
 # ---- every fit ----
 
-# Which rows stage 1 samples. The covering ranks rows of the same sample, so it draws them again.
-SAMPLE = Stream(("n_rows",), users=("run.sample",))
+# Which rows stage 1 samples: those of the least keys.
+SAMPLE = KeyStream(1 << 54, users=("run.sample",))
 
 # ---- cells ----
 
@@ -103,9 +103,8 @@ SAMPLE = Stream(("n_rows",), users=("run.sample",))
 # draws nothing.
 TRUNK = Stream(("partition", 0, 1), users=("partition.forest",))
 BRANCH = Stream(("leaf", 0, 2), users=("partition.forest",))
-# Which fold each row of a cell belongs to. The sample's stream would be that of cell 0 of a leaf
-# whose number is that of the rows: there are fewer leaves.
-CELL_FOLDS = Stream(("leaf", "cell"), users=("methods.cells.train",), meets=("SAMPLE",))
+# Which fold each row of a cell belongs to.
+CELL_FOLDS = Stream(("leaf", "cell"), users=("methods.cells.train",))
 # The chunk of each row.
 CHUNKS = KeyStream(0, users=("partition.chunks",), permutes=True)
 
@@ -150,6 +149,11 @@ ROW_FOLDS = KeyStream(1 << 48, users=("run.gather",))
 # Of which rows the values without them are kept, for the maps to probabilities.
 MAPPED_ROWS = KeyStream(1 << 55, users=("methods.held_out",))
 
+# ---- thresholds ----
+
+# Which rows are reserved for a bound on false alarms, and trained on by nothing.
+THRESHOLD_ROWS = KeyStream(1 << 58, users=("run.reserve",))
+
 # ---- the scale of features ----
 
 # Which parts of space are looked at, and which of their cells; region 0 stands for all of them.
@@ -173,7 +177,7 @@ BALLS = KeyStream(1 << 52, users=("partition.subsamples",))
 # ---- tables ----
 
 # Which rows the medians of columns with missing values are taken of.
-MEDIAN_ROWS = KeyStream(1 << 57, users=("tables.scan",))
+MEDIAN_ROWS = KeyStream(1 << 57, users=("sources.scan",))
 
 # ---- generated data sets ----
 # Not part of any fit. A set and a fit of one seed meet: the stream that made the rows then
@@ -184,7 +188,7 @@ SET_ROWS = Stream(
     ("set_id", "group"),
     users=("datasets._base",),
     meets=(
-        *("SAMPLE", "CELL_FOLDS", "NEIGHBORHOOD", "SELECTED_ROWS"),
+        *("CELL_FOLDS", "NEIGHBORHOOD", "SELECTED_ROWS"),
         *("QUERY", "LEFT_OUT", "CANDIDATE", "LANDMARKS"),
     ),
 )

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import Float64, Labels, TargetKind, Targets
+from daskls.records import Float64, Labels, MeasuredAs, TargetKind, Targets
 
 __all__ = ["TARGET_DTYPES", "Target"]
 
@@ -29,12 +29,15 @@ class Target:
     labels : array, shape (k,). Sorted values of y that are classes; none of numbers.
     center, scale : float64 arrays, shape (t,), scale > 0. Of numbers, of which a row has t: what
         `enter` subtracts and divides by. 0 and 1 until they are measured.
+    quantile : float or tuple of float, or None. The level, or the levels, at which a model answers
+        the one number of a row; None: it answers the numbers themselves.
     """
 
     kind: TargetKind = "classes"
     labels: Labels = field(default_factory=lambda: np.empty(0))
     center: Float64 = field(default_factory=lambda: np.zeros(1))
     scale: Float64 = field(default_factory=lambda: np.ones(1))
+    quantile: float | tuple[float, ...] | None = None
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -57,15 +60,30 @@ class Target:
         return self.width * self.dtype.itemsize
 
     @property
-    def n_functions(self) -> int:
-        """What a model of all rows may have a function each for: classes, or numbers of a row."""
+    def measured_as(self) -> MeasuredAs:
+        """How errors are told."""
+        return self.kind if self.quantile is None else "levels"
+
+    @property
+    def n_aims(self) -> int:
+        """What least squares may have a function each for: classes, or numbers of a row."""
         return self.n_classes if self.kind == "classes" else self.width
+
+    @property
+    def n_functions(self) -> int:
+        """What a model of all rows may have a function each for: levels of a number, or aims."""
+        return len(self.quantile) if isinstance(self.quantile, tuple) else self.n_aims
 
     @property
     def score_shape(self) -> tuple[int, ...]:
         """The shape of the scores of one row: one of two classes and of one number."""
         is_one = self.n_functions == (2 if self.kind == "classes" else 1)
         return () if is_one else (self.n_functions,)
+
+    @property
+    def answer_shape(self) -> tuple[int, ...]:
+        """The shape of the numbers that answer one row: of a sequence of one level (1,)."""
+        return (self.n_functions,) if isinstance(self.quantile, tuple) else self.score_shape
 
     def encode(self, y: Labels) -> Targets:
         """Return the targets of some rows: codes of classes (m,), or numbers (m, t).
@@ -134,9 +152,22 @@ class Target:
         return entered
 
     def leave(self, values: Float64) -> Float64:
-        """Return answers of solvers, (m,) or (m, t), in the units of y."""
+        """Return answers of solvers, (m,) or (m, t), in the units of y.
+
+        Those of several levels are sorted, row by row: none crosses another. Summed over levels,
+        the pinball loss of no row rises by it (Chernozhukov, Fernandez-Val, Galichon, Quantile and
+        probability curves without crossing, Econometrica 2010).
+
+        Examples
+        --------
+        >>> Target("numbers", quantile=(0.9, 0.1, 0.5)).leave(np.array([[2.0, 1.0, 3.0]]))
+        array([[3., 1., 2.]])
+        """
         own = slice(None) if values.ndim > 1 else 0
         left: Float64 = values * self.scale[own] + self.center[own]
+        if isinstance(self.quantile, tuple):
+            left = left.reshape(len(left), -1)
+            left[:, np.argsort(self.quantile)] = np.sort(left, axis=1)
         return left
 
     def to_json(self) -> dict[str, Any]:
@@ -144,7 +175,7 @@ class Target:
         if self.kind == "classes":
             return {}
         own = {"kind": self.kind, "center": self.center.tolist(), "scale": self.scale.tolist()}
-        return {"target": own}
+        return {"target": own if self.quantile is None else {**own, "quantile": self.quantile}}
 
     @classmethod
     def from_json(cls, meta: Mapping[str, Any]) -> Self:
@@ -164,7 +195,14 @@ class Target:
             raise ValueError("center and scale of its numbers are none")
         if not np.isfinite([center, scale]).all():
             raise ValueError("center and scale of its numbers are not finite")
-        return cls("numbers", center=center, scale=scale)
+        quantile = own.get("quantile")
+        quantile = tuple(quantile) if isinstance(quantile, list) else quantile
+        levels = quantile if isinstance(quantile, tuple) else (quantile,)
+        if quantile is not None and not all(type(q) is float and 0 < q < 1 for q in levels):
+            raise ValueError("its levels are none")
+        if quantile is not None and not (len(center) == 1 and len(levels) > 0):
+            raise ValueError("it has levels of no one number")
+        return cls("numbers", center=center, scale=scale, quantile=quantile)
 
     def weigh(self, column: Targets, weights: Float64, class_weight: Float64) -> Float64:
         """Return the weights of rows times those of their classes, by code; those of numbers."""

@@ -1,12 +1,14 @@
 """What all tests share: helpers, clusters that are started once, and what runs in one process."""
 
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import s3
 from support import start_cluster
 
 # Of tests that run in two processes those that share a cluster run in one, else each process would
@@ -15,7 +17,9 @@ SHARED = {"one_worker", "two_workers"}
 ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_predict.py", "estimators/test_same_seed.py"),
     *("estimators/test_probability.py::test_a_cluster", "test_held_out.py::test_a_cluster"),
+    "test_false_alarm.py::test_a_cluster",
     "test_newcomers.py::test_a_lost_worker",
+    "test_bill.py::test_a_worker_",
     *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
 )
 # Files so long that their tests are dealt out one by one.
@@ -32,6 +36,21 @@ def one_worker():
 def two_workers():
     with start_cluster(2, 2, "1GiB") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint():
+    """The endpoint of an S3 server, which the process's own settings lead to."""
+    with s3.serving() as endpoint, pytest.MonkeyPatch.context() as patch:
+        for name, value in s3.settings(endpoint).items():
+            patch.setenv(name, value)
+        yield endpoint
+
+
+@pytest.fixture
+def bucket_url(s3_endpoint):
+    """The URL of a store in which nothing is yet."""
+    return f"s3://{s3.BUCKET}/{uuid.uuid4().hex}/m"
 
 
 @pytest.fixture

@@ -129,16 +129,18 @@ def pair_decisions(K, coef, class_ptr):
     return np.array(columns).T
 
 
-def grid_values(radius, n_rows, n_features, n_folds):
+def grid_values(radius, n_rows, n_features, n_folds, shape=(10, 10)):
     """Return (gammas, costs, m) of the 2017 paper's grid, value by value.
 
     lambda runs geometrically from 0.01 to 0.001 / m in 10 steps and C = 1 / (2 lambda m); the
-    width runs geometrically from 5 r to 0.2 r m^(-1/d) and gamma = 1 / width^2.
+    width runs geometrically from 5 r to 0.2 r m^(-1/d) and gamma = 1 / width^2. ``shape`` counts
+    the steps of each.
     """
     m = n_rows - n_rows // n_folds
-    lambdas = [0.01 * ((0.001 / m) / 0.01) ** (i / 9) for i in range(10)]
+    lambdas = [0.01 * ((0.001 / m) / 0.01) ** (i / (shape[0] - 1)) for i in range(shape[0])]
     narrowest = 0.2 * radius * m ** (-1 / n_features)
-    widths = [5 * radius * (narrowest / (5 * radius)) ** (i / 9) for i in range(10)]
+    steps = [i / (shape[1] - 1) for i in range(shape[1])]
+    widths = [5 * radius * (narrowest / (5 * radius)) ** step for step in steps]
     return [1 / w**2 for w in widths], [1 / (2 * lam * m) for lam in lambdas], m
 
 

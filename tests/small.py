@@ -39,6 +39,9 @@ SMALL = {
 OWN = {
     "VoronoiSVC": {"C": [1.0, 10.0], "gamma": [5.0, 20.0]},
     "VoronoiSVR": {"loss": "squared_error", "cv": 5, "C": [1.0, 10.0], "gamma": [5.0, 20.0]},
+    "VoronoiQuantileRegressor": {
+        **{"loss": "pinball", "quantile": [0.9, 0.1, 0.5], "C": [1.0, 10.0], "gamma": 5.0},
+    },
     "RandomChunkSVR": {"loss": "squared_error", "cv": 5},
     "LandmarkSVC": {"C": [0.01, 0.1], "gamma": None, "tol": 0.1},
     "NeighborSamplingSVC": {"sample_fraction": 0.1, "n_neighbors": 3},
@@ -63,6 +66,11 @@ WAYS = {
         {"C": None, "gamma": None, "kernel": "auto", "feature_scale": "learned"},
         {"n_partitions": 2, "fit_intercept": False},
         {"loss": "epsilon_insensitive", "cv": 2, "gamma": 5.0},
+    ],
+    "VoronoiQuantileRegressor": [
+        {"n_partitions": 3, "quantile": 0.3},
+        {"loss": "expectile", "cv": 5, "n_partitions": 2},
+        {"C": None, "gamma": None, "kernel": "auto", "feature_scale": "learned"},
     ],
     "RandomChunkSVR": [{"C": None, "gamma": None, "kernel": "auto"}],
     "RandomChunkSVC": [
@@ -96,7 +104,7 @@ ENTRIES = [name for name in PLACES if not VARIANT or name in VARIANT]
 CLASSIFIERS = [entry.class_name for entry in METHODS if entry.class_name in ENTRIES]
 # For `make test-all`: all but what solves is that of a classifier, and of VoronoiSVR, which every
 # change is tried with.
-LATE = ("RandomChunkSVR", "FalkSVR", "KernelKNNRegressor")
+LATE = ("RandomChunkSVR", "FalkSVR", "KernelKNNRegressor", "VoronoiQuantileRegressor")
 # What tells how a fit went, and not what came of it.
 NOT_BITS = ("seconds", "n_read")
 N_QUERIES = 400
@@ -167,6 +175,9 @@ def assert_same_bits(expected, found):
 # Sizes below which few rows would be one block, one bundle, one leaf.
 TINY = {
     "daskls.run.rows.BLOCK_NBYTES": 1,
+    # Many blocks are merged, a few are not.
+    "daskls.plan.exchange.MOST_RUNS": 40,
+    "daskls.plan.exchange.GROUP_BLOCKS": 3,
     "daskls.plan.bundles.N_BUNDLES": 10_000,
     "daskls.plan.bundles.MIN_BUNDLE_COST": 0.0,
     "daskls.run.gather.BUNDLE_NBYTES": 1,
@@ -239,11 +250,18 @@ def tiny_tiles(patch, **sizes):
     set_sizes(patch, {f"{TILES[name]}.{name}": size for name, size in sizes.items()})
 
 
+def small_working_sets(patch, n_rows):
+    """Let solves that hold some rows of a kernel matrix take so few of them at once."""
+    hinge = "daskls.solvers.hinge"
+    for module in ("some_rows", "decomposed"):
+        set_sizes(patch, {f"{hinge}.{module}.MOST_WORKING": n_rows})
+
+
 def few_steps(patch, n_steps):
     """Let solves end after so few steps, however many rows they have."""
     hinge = "daskls.solvers.hinge"
     set_sizes(patch, {f"{hinge}.large.MAX_LARGE_STEPS": n_steps, f"{hinge}.large.STEPS_PER_ROW": 0})
-    for module in ("problem", "width"):
+    for module in ("problem", "width", "decomposed"):
         set_sizes(patch, {f"{hinge}.{module}.max_steps": lambda _: n_steps})
 
 
@@ -253,7 +271,9 @@ def task_memory(nbytes, n_slots=1):
     from daskls.plan import Resources
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("daskls.run.begin.find_resources", lambda _: Resources(n_slots, nbytes))
+        # Of a fit, and of its bill.
+        for module in ("daskls.run.begin", "daskls.methods.bill"):
+            patch.setattr(f"{module}.find_resources", lambda _: Resources(n_slots, nbytes))
         yield
 
 

@@ -127,7 +127,7 @@ def edit_attributes(path, change, place=""):
 
 def path_of(model):
     """Return the folder of a model, given as an estimator or as a path."""
-    return Path(model if isinstance(model, (str, os.PathLike)) else model._handle.path)
+    return Path(model if isinstance(model, (str, os.PathLike)) else model._handle.location)
 
 
 def model_bits(model):

@@ -175,7 +175,7 @@ def test_a_number_out_of_range_is_refused_by_the_options_name(method, option, va
 
 
 def test_what_is_grouped_is_an_option():
-    known = {*options_of("fit"), *options_of("denoise")}
+    known = {*options_of("fit"), *options_of("plan"), *options_of("denoise")}
     assert {name for names in OPTION_GROUPS.values() for name in names} <= known
 
 

@@ -4,15 +4,20 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import (
+    mean_absolute_error,
+    mean_pinball_loss,
+    r2_score,
+    root_mean_squared_error,
+)
 from typer.testing import CliRunner
 
 import daskls
-from daskls import DataError, VoronoiSVC, VoronoiSVR
+from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.cli import app
 from daskls.run.misses import count_misses
+from daskls.sources.kinds import kind_of_arrays, kind_of_data, kind_of_values
 from daskls.store.dataset import DatasetWriter, open_dataset
-from daskls.tables.kinds import kind_of_arrays, kind_of_data, kind_of_values
 
 RNG = np.random.default_rng(0)
 X = RNG.random((400, 2)).round(4)
@@ -77,6 +82,7 @@ def test_few_whole_numbers_are_classes_unless_one_insists(table, tmp_path):
         (("--method", "l3", "--task", "regression"), "--method l3 answers classes alone"),
         (("--class-weight", "balanced"), "--class-weight is not for numbers: VoronoiSVR"),
         (("--loss", "hinge"), "must be a str among"),
+        (("--quantile", "0.5", "--epsilon", "1"), "takes all of --quantile, --epsilon with these"),
     ],
 )
 def test_what_is_not_for_numbers_is_refused(table, tmp_path, options, message):
@@ -133,3 +139,48 @@ def test_whole_numbers_of_a_data_set_are_classes(tmp_path):
             writer.append(X, y)
     assert kind_of_data(open_dataset(tmp_path / "whole"))[0] == "classes"
     assert kind_of_data(open_dataset(tmp_path / "fractions"))[0] == "numbers"
+
+
+def test_losses_of_numbers_are_words_and_options_of_theirs_are_taken(table, tmp_path):
+    given = ("--label", "price", "--drop", "grade", *GIVEN, "-q")
+    run("fit", table, tmp_path / "a", *given, "--loss", "epsilon_insensitive", "--epsilon", 1)
+    model = daskls.load(tmp_path / "a")
+    assert type(model) is VoronoiSVR
+    assert (model.loss, model.epsilon) == ("epsilon_insensitive", 1.0)
+    result = CliRunner().invoke(
+        app, ["fit", str(table), str(tmp_path / "b"), "--label", "grade", "--quantile", "0.5", "-q"]
+    )
+    assert result.exit_code != 0
+    assert "--quantile is not for classes" in " ".join(result.output.replace("│", " ").split())
+
+
+def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):
+    model, levels = tmp_path / "m", "0.9,0.1,0.5"
+    given = ("--label", "price", "--drop", "grade", *GIVEN, "-q")
+    told = run("fit", table, model, *given, "--quantile", levels, "--C", "500")
+    assert "VoronoiQuantileRegressor" in told
+    assert "held-out D2" in told
+    loaded = daskls.load(model)
+    assert type(loaded) is VoronoiQuantileRegressor
+    assert loaded.quantile == [0.9, 0.1, 0.5]
+    found = loaded.predict(str(table))
+    measures = json.loads(run("score", model, table, "--json", "-q"))
+    assert measures["d2"] == pytest.approx(loaded.score(str(table)), abs=1e-3)
+    assert [own["level"] for own in measures["levels"]] == [0.9, 0.1, 0.5]
+    for column, own in enumerate(measures["levels"]):
+        expected = mean_pinball_loss(Y, found[:, column], alpha=own["level"])
+        assert own["loss"] == pytest.approx(expected, rel=1e-9)
+        assert own["covered"] == pytest.approx((found[:, column] >= Y).mean())
+    told = run("score", model, table, "-q")
+    assert all(name in told for name in ("D2", "loss", "share of rows at or below", "0.9"))
+    run("predict", model, table, tmp_path / "out.csv", "-q")
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[0] == "price at 0.9,price at 0.1,price at 0.5"
+    numbers = np.array([line.split(",") for line in lines[1:]], float)
+    np.testing.assert_array_equal(numbers, found)
+    assert "at the levels 0.9, 0.1, 0.5" in " ".join(run("info", model).split())
+    run("fit", table, tmp_path / "one", *given, "--loss", "expectile", "--C", "5")
+    loaded = daskls.load(tmp_path / "one")
+    assert (type(loaded), loaded.quantile) == (VoronoiQuantileRegressor, 0.5)
+    measures = json.loads(run("score", tmp_path / "one", table, "--json", "-q"))
+    assert measures["d2"] == pytest.approx(loaded.score(str(table)), rel=1e-6)

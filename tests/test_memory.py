@@ -5,14 +5,14 @@ from peaks import SLACK, peak_of
 from support import few
 
 from daskls.kernels import gram
-from daskls.memory import TaskSizes, assign_nbytes, largest_block
+from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes, largest_block
 from daskls.methods import average
 from daskls.partition.forest import Forest
 from daskls.partition.grow import grow_tree
 from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
-from daskls.records import CellReport, FeatureScale, SolverSpec
+from daskls.records import MIB, CellReport, FeatureScale, SolverSpec
 from daskls.run import regroup
-from daskls.store.exchange import Exchange
+from daskls.store.exchange import Exchange, Rows
 from daskls.targets import Target
 
 # A projection may exceed the measured peak by this factor, and must never be below it.
@@ -68,6 +68,29 @@ def test_cell_with_a_refit(n_classes):
     check_projection(1200, 10, BALANCED[n_classes], refit="cell", **ONE)
 
 
+@pytest.mark.parametrize("refit", ["folds", "cell"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("m", "d"), [(3000, 10), (2500, 200)])
+def test_cell_of_which_some_rows_of_the_matrix_are_held(m, d, n_classes, refit):
+    # A quarter of K; less than a working set's rows are not held.
+    cache = 0.25 * m * m * 4 / MIB
+    check_projection(m, d, BALANCED[n_classes], refit=refit, cache_size=cache, **ONE)
+
+
+def test_some_rows_of_a_large_matrix_are_projected_by_their_number():
+    def projected(m, cache_size):
+        spec = SolverSpec(cache_size=cache_size, n_grid=(20, 20))
+        return cell_nbytes(TaskSizes(631, 4, 2, m, spec), m)
+
+    m = 100_000
+    K, rows = m * m * 4, m * 631 * 4
+    assert projected(m, None) > 2 * K
+    quarter = projected(m, K / 4 / MIB)
+    assert K / 4 < quarter < K / 4 + 16 * rows
+    # Smaller cells may take what is given for matrices.
+    assert projected(3000, 200.0) > projected(3000, None) - 3000 * 3000 * 8
+
+
 def test_one_class_in_a_cell_of_a_binary_fit_is_within_the_projection():
     X = np.random.default_rng(0).normal(size=(400, 300)).astype(np.float32)
     spec = SolverSpec(**ONE)
@@ -86,7 +109,7 @@ def regrouping_peak(X, forest, folder, monkeypatch, scale=None):
 
     def run():
         exchange.delete()
-        exchange.create()
+        exchange.create([n_rows])
         regroup.assign_block(
             X, y, None, root="", fingerprint="", exchange=exchange,
             target=Target("classes", np.arange(2)), class_weight=np.ones(2),
@@ -105,7 +128,32 @@ def test_regrouping_a_block_into_any_number_of_partitions(d, n_partitions, tmp_p
     peak, exchange = regrouping_peak(X, Forest(tuple(trees)), tmp_path, monkeypatch)
     projected = assign_nbytes(TaskSizes(d, 4, 2, 2000, SolverSpec()), n_rows)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
-    assert exchange.stack_manifest().sum() == n_partitions * n_rows
+    assert exchange.write_manifest().sum() == n_partitions * n_rows
+
+
+@pytest.mark.parametrize(("n_leaves", "n_partitions"), few([(60, 1), (60, 4), (3, 1)]))
+def test_merging_blocks_is_within_the_projection_of_one(n_leaves, n_partitions, tmp_path):
+    n_rows, n_blocks, d = 20_000, 5, 40
+    shape = n_blocks, n_leaves * n_partitions, d, "<f4", n_partitions
+    exchange = Exchange(str(tmp_path / "x"), *shape, group_blocks=n_blocks)
+    exchange.create([n_rows] * n_blocks)
+    rng = np.random.default_rng(0)
+    for block in range(n_blocks):
+        X = rng.random((n_rows, d), dtype="f4")
+        rows = Rows(X, np.zeros(n_rows, "i4"), np.ones(n_rows), np.arange(n_rows) + block * n_rows)
+        # Of few leaves the first holds more rows than a block.
+        leaves = [
+            rng.integers(0, n_leaves, n_rows) // 2 + i * n_leaves for i in range(n_partitions)
+        ]
+        exchange.write_block(block, rows, leaves, block)
+
+    def run():
+        exchange.merge(0, 0)
+        exchange.drop_merged(0, 0)
+
+    peak = peak_of(run)
+    projected = assign_nbytes(TaskSizes(d, 4, 2, 2000, SolverSpec()), n_rows)
+    assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
 
 @pytest.mark.parametrize("dtype", few(["f4", "f8"]))
@@ -129,6 +177,19 @@ def test_projections_grow_with_what_they_project():
         assert nbytes(wider, 1000) > nbytes(sizes, 1000)
     # Two float32 matrices are the least that a cell needs.
     assert cell_nbytes(sizes, 2000) > 2 * 4 * 2000**2
+
+
+@pytest.mark.parametrize("layout", ["f4", "f8", "i4"])
+@pytest.mark.parametrize(
+    ("n", "d", "max_rows"), [(60_000, 1, 500), (60_000, 28, 500), (900, 300, 90)]
+)
+def test_growing_a_tree_holds_one_copy_of_the_rows(n, d, max_rows, layout):
+    X = (np.random.default_rng(0).normal(size=(n, d)) * 1000).astype(layout)
+    center = X.mean(axis=0, dtype=np.float64)
+    peak = peak_of(lambda: grow_tree(X, max_rows, center))
+    projected = grow_nbytes(n, d, max_rows)
+    assert peak - SLACK <= projected <= 2 * peak, f"{projected / peak:.2f}"
+    assert peak_of(lambda: grow_tree(X, n, center)) - SLACK <= grow_nbytes(n, d, n)
 
 
 def test_a_leaf_trains_one_cell_at_a_time():

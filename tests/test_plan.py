@@ -1,3 +1,4 @@
+import heapq
 import inspect
 import math
 import re
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskls.errors import MemoryPlanError, ParameterError
-from daskls.memory import TaskSizes, assign_nbytes
+from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.methods.cells.plan import check_cells
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
@@ -22,7 +23,7 @@ from daskls.plan import (
     plan_bundles,
     plan_sample,
 )
-from daskls.records import SolverSpec
+from daskls.records import LEAVES_NBYTES, SolverSpec
 
 MIB = 1 << 20
 ROOMY = Resources(2, 1 << 40)
@@ -44,24 +45,45 @@ def test_sample_and_leaves_fit_each_other(n_rows, n_features, cell_size):
     plan = plan_sample(n_rows, n_features, cell_size)
     assert plan == plan_sample(n_rows, n_features, cell_size)
     assert 1 <= plan.n_sample <= n_rows
-    # Small cells share leaves, or the sample would grow as they shrink.
-    assert 1 <= plan.leaf_rows <= max(8 * cell_size, 2**14)
+    assert 1 <= plan.leaf_rows <= plan.largest_rows
     if plan.n_sample == n_rows and plan.leaf_rows == cell_size:
-        assert plan.max_sampled_rows == cell_size
+        assert plan.max_sampled_rows == plan.largest_rows == cell_size
         return
     # Where all rows fit 64 MiB in float64 they are all sampled.
     assert n_rows > 2**16 or 8 * n_rows * n_features > 2**26
     share = plan.n_sample / n_rows
     assert plan.max_sampled_rows <= max(plan.leaf_rows * share, 1)
     assert plan.max_sampled_rows > plan.leaf_rows * share - 1
-    # The sample tells each leaf's size to about 1 / sqrt(256).
+    # The sample tells each leaf's size to about 1 / sqrt(32), and no tree is large.
     n_leaves = math.ceil(n_rows / plan.leaf_rows)
-    assert plan.n_sample >= min(n_rows, 256 * n_leaves)
+    assert n_leaves <= 4096
+    assert plan.n_sample >= min(n_rows, 32 * n_leaves)
 
 
-@pytest.mark.parametrize("cell_size", [2, 30, 100, 2000])
-def test_the_sample_is_a_small_part_of_many_rows(cell_size):
-    assert plan_sample(10**7, 28, cell_size).n_sample < 0.02 * 10**7
+@pytest.mark.parametrize("cell_size", [2, 30, 100, 2000, 20_000])
+@pytest.mark.parametrize("n_rows", [10**6, 10**7, 10**8, 10**9, 10**10])
+def test_the_client_holds_no_more_of_more_rows(n_rows, cell_size):
+    plan = plan_sample(n_rows, 28, cell_size)
+    held = 2 * plan.n_sample * 28 * 4 + grow_nbytes(plan.n_sample, 28, plan.max_sampled_rows)
+    assert held < 80 * MIB
+    assert plan.n_sample < max(0.02 * n_rows, 2**17)
+
+
+def test_leaves_grow_only_where_the_sample_tells_no_more_of_them():
+    # Of few rows a leaf is a cell; then it is of four, down to a bound on their number.
+    cells = [plan_sample(n, 28, 2000).leaf_rows / 2000 for n in (10**5, 10**6, 10**7, 10**8)]
+    assert cells == [0.875, pytest.approx(0.86, abs=0.01), 4, 14]
+    assert plan_sample(10**9, 28, 2000).leaf_rows > 10**9 / 4200
+    # Cells that cost much are leaves of their own also of more rows.
+    assert 0.75 * 20_000 < plan_sample(10**7, 28, 20_000).leaf_rows < 20_000
+    # Cells that cost little share them.
+    assert plan_sample(10**6, 28, 100).leaf_rows > 10_000
+
+
+def test_leaves_are_enough_for_two_hundred_workers():
+    for n_rows, n_features, cell_size in ((10**6, 28, 2000), (10**7, 28, 20_000)):
+        plan = plan_sample(n_rows, n_features, cell_size)
+        assert math.ceil(n_rows / plan.leaf_rows) > 500
 
 
 def test_a_sample_too_large_for_the_client_is_refused():
@@ -69,9 +91,9 @@ def test_a_sample_too_large_for_the_client_is_refused():
     sampling = plan_sample(10**7, 784, 2000)
     check_sample(sampling, sizes, 2**40)
     with pytest.raises(
-        MemoryPlanError, match=r"on the client but 512 MiB are free; raise it, or use fewer"
+        MemoryPlanError, match=r"on the client but 64 MiB are free; raise it, or use fewer"
     ):
-        check_sample(sampling, sizes, 2**29, "raise it")
+        check_sample(sampling, sizes, 2**26, "raise it")
 
 
 def test_few_wide_rows_need_no_scatter_matrix():
@@ -79,11 +101,23 @@ def test_few_wide_rows_need_no_scatter_matrix():
     check_cells(Extent(sizes, 200, 200, 200), Resources(1, 2**29))
 
 
-def test_a_leaf_keeps_two_standard_deviations_below_whole_cells():
-    plan = plan_sample(10**7, 28, 2000)
-    sampled_a_leaf = plan.n_sample * plan.leaf_rows / 10**7
-    assert plan.leaf_rows * (1 + 2 / math.sqrt(sampled_a_leaf)) <= 8 * 2000
-    assert plan.leaf_rows > 0.8 * 8 * 2000
+def test_a_leaf_of_few_cells_keeps_two_standard_deviations_below_them():
+    for n_rows, n_cells in ((10**6, 1), (1_700_000, 2)):
+        plan = plan_sample(n_rows, 28, 2000)
+        sampled_a_leaf = plan.n_sample * plan.leaf_rows / n_rows
+        assert plan.leaf_rows * (1 + 2 / math.sqrt(sampled_a_leaf)) <= n_cells * 2000
+        assert plan.leaf_rows > 0.8 * n_cells * 2000
+
+
+@pytest.mark.parametrize("n_rows", [200_000, 10**7, 10**9])
+def test_the_largest_leaf_is_foreseen(n_rows):
+    plan = plan_sample(n_rows, 28, 2000)
+    n_leaves = plan.n_sample // plan.max_sampled_rows
+    # The share of a leaf of m of the N sampled rows is a beta variable, whatever the data.
+    shares = np.random.default_rng(0).beta(
+        plan.max_sampled_rows, plan.n_sample - plan.max_sampled_rows, n_leaves
+    )
+    assert n_rows * shares.max() < plan.largest_rows < 1.4 * n_rows * shares.max()
 
 
 def random_leaves(seed, n_leaves=60):
@@ -101,7 +135,8 @@ def check_bundles(plan, sizes, leaf_rows, done):
         rows = [leaf_rows[leaf] for leaf in leaves]
         assert bundle.n_rows == sum(rows)
         largest = max(leaf_nbytes(sizes, n) for n in rows)
-        assert bundle.nbytes == model_nbytes(sizes, sum(rows)) + largest
+        together = min(LEAVES_NBYTES, sum(rows) * sizes.row_nbytes) if len(rows) > 1 else 0
+        assert bundle.nbytes == model_nbytes(sizes, sum(rows)) + largest + together
     assert sorted(held) == [leaf for leaf, is_done in enumerate(done) if not is_done]
     costs = [bundle.cost for bundle in plan.bundles]
     assert costs == sorted(costs, reverse=True)
@@ -115,13 +150,47 @@ def test_bundles_hold_every_open_leaf_once(seed, n_slots):
     sizes = sizes_of()
     plan = plan_bundles(sizes, leaf_rows, done, Resources(n_slots, 1 << 40))
     check_bundles(plan, sizes, leaf_rows, done)
-    total = sum(rows**2 / max(-(-rows // 2000), 1) for rows in leaf_rows)
-    most_cost = min(max(total / 64, 2e6), 3e7)
-    # Those who join later find work: slots do not show in the bundles.
-    assert plan == plan_bundles(sizes, leaf_rows, done, Resources(3, 1 << 40))
+    open_rows = [rows for rows, is_done in zip(leaf_rows, done, strict=True) if not is_done]
+    total = sum(rows**2 / max(-(-rows // 2000), 1) for rows in open_rows)
+    most_cost = min(max(total / max(64, 4 * n_slots), 2e6), 3e7)
+    # Those who join later find work: few slots do not show in the bundles.
+    if n_slots < 16:
+        assert plan == plan_bundles(sizes, leaf_rows, done, Resources(3, 1 << 40))
     for bundle in plan.bundles:
         # One bundle never keeps the others waiting, unless it is a single leaf.
         assert bundle.first_leaf == bundle.last_leaf or bundle.cost <= most_cost
+
+
+def ended(costs, n_slots):
+    """Return when the last slot ends, each taking the next of the costs as soon as it is free."""
+    free = [0.0] * n_slots
+    for cost in costs:
+        heapq.heapreplace(free, free[0] + cost)
+    return max(free)
+
+
+@pytest.mark.parametrize("n_slots", [8, 32, 200])
+def test_slots_end_together(n_slots):
+    sampling = plan_sample(10**6, 28, 2000)
+    n_leaves = sampling.n_sample // sampling.max_sampled_rows
+    shares = np.random.default_rng(0).gamma(sampling.max_sampled_rows, size=n_leaves)
+    leaf_rows = (shares / shares.sum() * 10**6).astype(int).tolist()
+    resources = Resources(n_slots, 1 << 40)
+    plan = plan_bundles(sizes_of(28), leaf_rows, [False] * n_leaves, resources)
+    total = sum(bundle.cost for bundle in plan.bundles)
+    largest_leaf = max(rows**2 / -(-rows // 2000) for rows in leaf_rows)
+    assert plan.bundles[0].cost <= max(largest_leaf, total / n_slots / 4)
+    waited = ended([bundle.cost for bundle in plan.bundles], n_slots) * n_slots / total - 1
+    assert waited < {8: 0.05, 32: 0.06, 200: 0.35}[n_slots]
+
+
+def test_what_is_left_of_a_fit_is_shared_anew():
+    # Of 640 leaves 630 are done: eight slots have one each, and two more.
+    done = [leaf % 64 > 0 for leaf in range(640)]
+    plan = plan_bundles(sizes_of(), [2000] * 640, done, Resources(8, 1 << 40))
+    assert len(plan.bundles) == 10
+    left = plan_bundles(sizes_of(), [2000] * 640, [leaf > 9 for leaf in range(640)], ROOMY)
+    assert max(bundle.n_rows for bundle in left.bundles) == 2000
 
 
 def test_small_work_is_cut_into_few_bundles():
@@ -138,7 +207,7 @@ def test_small_work_is_cut_into_few_bundles():
 def test_bundles_stay_within_memory():
     leaf_rows, done = [1500] * 300, [False] * 300
     sizes = sizes_of(n_features=500)
-    limit = leaf_nbytes(sizes, 1500) + 3 * model_nbytes(sizes, 1500)
+    limit = leaf_nbytes(sizes, 1500) + 3 * model_nbytes(sizes, 1500) + LEAVES_NBYTES
     plan = plan_bundles(sizes, leaf_rows, done, Resources(1, limit))
     check_bundles(plan, sizes, leaf_rows, done)
     assert plan.peak_nbytes <= limit
@@ -195,7 +264,7 @@ def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
 
 def refused_cell_size(sizes, n_rows, leaf_rows, limit):
     """Return the cell_size that the refusal advises."""
-    with pytest.raises(MemoryPlanError, match="lower cell_size") as caught:
+    with pytest.raises(MemoryPlanError, match="The largest cell group") as caught:
         check_cells(Extent(sizes, n_rows, leaf_rows, 1, "in leaf 3"), Resources(1, limit))
     message = str(caught.value)
     assert f"{leaf_rows} rows in leaf 3" in message
@@ -211,25 +280,25 @@ def refused_cell_size(sizes, n_rows, leaf_rows, limit):
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.9])
 def test_a_smaller_cell_size_as_advised_fits(share, n_rows, n_features):
     sizes = sizes_of(n_features, cell_size=4000)
-    leaf_rows = plan_sample(n_rows, n_features, 4000).leaf_rows
+    leaf_rows = plan_sample(n_rows, n_features, 4000).largest_rows
     limit = int(share * group_nbytes(sizes, leaf_rows))
     advised = refused_cell_size(sizes, n_rows, leaf_rows, limit)
     if advised is None:
         # No number is named only where none would do: leaves do not shrink for ever.
         for size in (2000, 1000, 500, 250, 125, 62, 31, 15, 7, 3):
-            rows_then = plan_sample(n_rows, n_features, size).leaf_rows
+            rows_then = plan_sample(n_rows, n_features, size).largest_rows
             assert group_nbytes(sizes_of(n_features, cell_size=size), rows_then) > limit
         return
     # Who follows it gets the leaves of that cell_size, not the same leaves shrunk.
     smaller = sizes_of(n_features, cell_size=advised)
-    rows_then = plan_sample(n_rows, n_features, advised).leaf_rows
+    rows_then = plan_sample(n_rows, n_features, advised).largest_rows
     check_cells(Extent(smaller, n_rows, rows_then, 1), Resources(1, limit))
 
 
 def test_no_cell_size_is_named_where_none_fits():
     # Not even the rows of one cell of a single row fit, though a block of one row does.
     sizes = sizes_of(n_features=10**6)
-    with pytest.raises(MemoryPlanError, match="; lower cell_size, or give each worker"):
+    with pytest.raises(MemoryPlanError, match=r"may use [^;]*; give each worker"):
         check_cells(Extent(sizes, 4000, 4000, 1), Resources(1, assign_nbytes(sizes, 1)))
 
 

@@ -20,6 +20,7 @@ from daskls.run.scan import scan_targets
 from daskls.solvers import registry
 from daskls.solvers.base import LocalSolver
 from daskls.store.layout import Root
+from daskls.store.temporary import Scratch
 from daskls.targets import Target
 
 N = 700
@@ -32,7 +33,7 @@ def scanned(tmp_path):
     """Return a function that opens rows with a y and scans it."""
 
     def scan(y, kind, weights=None):
-        with open_rows(X, y, weights, tmp_path / "scratch", kind) as rows:
+        with open_rows(X, y, weights, Scratch.at(tmp_path / "scratch"), kind) as rows:
             return scan_targets(rows, None, kind)
 
     return scan
@@ -121,7 +122,7 @@ def regrouped(y, spec, store, kind):
         seed=0, class_weight=None, n_folds=3,
     )  # fmt: skip
     clock = StageClock(None)
-    with open_rows(X, y, None, store / "input-0", kind) as rows:
+    with open_rows(X, y, None, Scratch.at(store / "input-0"), kind) as rows:
         begun = begin_fit(request, rows, store, clock)
         _, exchange, leaf_rows = regroup_all(begun, clock)
     leaves = [exchange.read_leaf(leaf) for leaf in range(len(leaf_rows))]
@@ -164,7 +165,7 @@ def test_more_folds_than_numbers_are_refused(number_loss, tmp_path):
     )  # fmt: skip
     store = tmp_path / "store"
     with (
-        open_rows(X[:2], Y[:2], None, store / "input-0", "numbers") as rows,
+        open_rows(X[:2], Y[:2], None, Scratch.at(store / "input-0"), "numbers") as rows,
         pytest.raises(ParameterError, match="cv=3"),
     ):
         begin_fit(request, rows, store, StageClock(None))

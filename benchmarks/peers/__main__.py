@@ -49,6 +49,14 @@ def peak_nbytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def recalls(predicted: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Return the recall of each of two classes, the lesser label first; nothing of more."""
+    classes = np.unique(y)
+    if len(classes) != 2:
+        return {}
+    return {"recalls": [float(np.mean(predicted[y == c] == c)) for c in classes]}
+
+
 def run_here(name: str, folder: Path, params: dict[str, Any]) -> dict[str, Any]:
     """Train and predict in this process; return what it cost and how often it was wrong."""
     data = Data.read(folder)
@@ -70,6 +78,7 @@ def run_here(name: str, folder: Path, params: dict[str, Any]) -> dict[str, Any]:
         "before_mib": train.baseline_nbytes / MIB,
         "peak_mib": max(train.peak_nbytes, predict.peak_nbytes) / MIB,
         "error": float(np.mean(np.asarray(predicted).ravel() != data.y_test)),
+        **recalls(np.asarray(predicted).ravel(), data.y_test),
         "n_train": len(data.y),
         "n_test": len(data.y_test),
         "versions": {package: version(package) for package in model.packages},

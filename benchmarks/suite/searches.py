@@ -18,11 +18,11 @@ from benchmarks.suite.journal import Record
 from daskls import NeighborSamplingSVC
 from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii, rounds
+from daskls.methods.sampling.parts import read_part
 from daskls.methods.sampling.search import SampleSearch, stalls
 from daskls.methods.sampling.train import KEPT
 from daskls.methods.scores import labels_of, model_scores
 from daskls.store.models import BundleModels
-from daskls.store.parts import read_part
 
 # Queries that are answered together.
 SLAB_ROWS = 512

@@ -1,4 +1,4 @@
-"""The command line: `daskls convert`, `fit`, `predict`, `score`, `info`, `report`,
+"""The command line: `daskls convert`, `plan`, `fit`, `predict`, `score`, `info`, `report`,
 `denoise`, `demo`.
 
 Commands import what they need when they run, so that `daskls --help` prints at once.
@@ -15,6 +15,7 @@ from daskls.cli.errors import Commands
 from daskls.cli.fit import fit
 from daskls.cli.info import info
 from daskls.cli.options import FilterCommand, FitCommand
+from daskls.cli.plan import plan
 from daskls.cli.predict import predict
 from daskls.cli.report import report
 from daskls.cli.score import score
@@ -51,9 +52,9 @@ def root(
     """Local support vector machines for data that does not fit in memory."""
 
 
-# Two of them have the options of estimators beside their own.
-COMMAND_CLASSES = {"fit": FitCommand, "denoise": FilterCommand}
-for command in (convert, fit, predict, score, info, report, denoise, demo):
+# Some of them have the options of estimators beside their own.
+COMMAND_CLASSES = {"fit": FitCommand, "plan": FitCommand, "denoise": FilterCommand}
+for command in (convert, plan, fit, predict, score, info, report, denoise, demo):
     app.command(command.__name__, cls=COMMAND_CLASSES.get(command.__name__))(command)
 
 

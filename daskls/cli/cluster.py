@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -131,11 +129,10 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
 
 
 def _is_small(path: str) -> bool:
-    """Whether the files of a path are few bytes; what is behind a URL is not looked at."""
-    from daskls.tables.paths import find_files
+    """Whether a path leads to few bytes; what is behind a URL is not looked at."""
+    from daskls.sources.door import open_source
 
     if "://" in path:
         return False
-    files = find_files(path) or Path(path).rglob("*")
-    totals = accumulate(file.stat().st_size for file in files)
-    return all(total <= THREADS_NBYTES for total in totals)
+    nbytes = open_source(path).nbytes
+    return nbytes is not None and nbytes <= THREADS_NBYTES

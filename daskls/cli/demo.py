@@ -1,6 +1,5 @@
 """`daskls demo`: a million rows on disk, two workers of 1 GiB, a model, its score and a picture."""
 
-import shutil
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -196,7 +195,7 @@ def _remove_model(path: Path) -> None:
     if path.exists():
         from daskls.store.layout import Root
 
-        shutil.rmtree(Root.open(path).path)
+        Root.open(path).store.drop("", strict=True)
 
 
 def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, show: bool) -> Any:

@@ -1,6 +1,5 @@
 """`daskls denoise DATA OUT`: a data set without the rows whose labels look wrong."""
 
-import os
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -40,8 +39,9 @@ def denoise(
     """Write the rows of a data set whose labels agree with the models around them."""
     dataset = open_data(data)
     from daskls.errors import StoreError
+    from daskls.store.artifacts import store_at
 
-    if os.path.lexists(out):
+    if store_at(out, what="output").exists(""):
         raise StoreError(f"{out} exists already; give another path or remove it first.")
     noise = build_estimator(ctx, method)
     noise.set_params(verbose=0 if quiet else 1)

@@ -14,8 +14,8 @@ from daskls.cli.inputs import (
     expand,
     find_kind,
     find_label,
-    leads_to_table,
     open_data,
+    open_input,
 )
 from daskls.cli.options import FitCommand, build_estimator, is_given
 from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
@@ -84,8 +84,9 @@ def fit(
     A fit that was stopped resumes when the same command runs again: only unfinished cells are
     trained.
     """
-    is_table = leads_to_table(data, "data set or table")
-    dataset = None if is_table else open_data(data)
+    source = open_input(data, "data set or table")
+    is_table = source.has_columns
+    dataset = None if is_table else source.dataset or open_data(data)
     classes = None if dataset is None else dataset.classes
     of_table = {"missing": missing, "unknown": unknown, "drop": drop or []}
     for_tables = (*of_table, "label", "weight")
@@ -94,9 +95,9 @@ def fit(
         raise typer.BadParameter(f"{names} are for tables; {data!r} is a data set")
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     # Before a cluster is started for nothing.
-    build_estimator(ctx, method, classes)
-    label = find_label(data, label, weight) if is_table else None
-    kind = find_kind(data, label, task, dataset, can=len(FitCommand.estimators[method]) > 1)
+    build_estimator(ctx, method, classes, None)
+    label = find_label(source, label, weight) if is_table else None
+    kind = find_kind(source, label, task, can=len(FitCommand.estimators[method]) > 1)
     estimator = build_estimator(ctx, method, classes, kind)
     estimator.set_params(store=model, verbose=0 if quiet else 1)
     estimator._validate_params()
@@ -123,17 +124,19 @@ def _print_columns(estimator: Any) -> None:
 
 def _print_summary(estimator: Any, path: str, seconds: float) -> None:
     """Print what a finished fit came to."""
-    from daskls.cli.info import count_nbytes, format_cells
+    from daskls.cli.info import format_cells
+    from daskls.store.artifacts import open_store
 
     report = estimator.fit_report_
     pairs = [
         ("rows", format_number(estimator._reader.meta["n_rows"])),
-        ("model", format_nbytes(count_nbytes(path))),
+        ("model", format_nbytes(open_store(path).nbytes())),
         ("seconds", f"{seconds:.1f}"),
     ]
     is_numbers = estimator._kind == "numbers"
     if len(report):
-        told = ("held-out R2", format_r2(report)) if is_numbers else None
+        name = "held-out D2" if estimator._solver().levels else "held-out R2"
+        told = (name, format_r2(report)) if is_numbers else None
         pairs[1:1] = [
             ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
@@ -147,7 +150,7 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
 
 
 def format_r2(report: Any) -> str:
-    """Return R2 of the rows that cells have left out; one of equal numbers counts as 1."""
+    """Return R2 or D2 of the rows that cells have left out; one of equal numbers counts as 1."""
     import numpy as np
 
     if not np.isfinite(report.validation_error).any():

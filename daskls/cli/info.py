@@ -1,7 +1,5 @@
 """`daskls info PATH`: the contents of a model or a data set on disk."""
 
-import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +13,7 @@ from daskls.cli.tables import (
     print_table,
 )
 
-__all__ = ["count_nbytes", "format_cells", "info"]
+__all__ = ["format_cells", "info"]
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
@@ -28,30 +26,20 @@ def info(
 ) -> None:
     """Show the contents of a model or a data set on disk."""
     check_exists(path, "model or data set")
-    if "://" in path or _kind(path) != "model":
+    from daskls.store.artifacts import open_store
+    from daskls.store.dataset_checks import kind_at
+    from daskls.store.layout import MODEL_KIND, Root
+
+    # A data set may be behind a URL that no store is.
+    store = open_store(path)
+    if kind_at(store) != MODEL_KIND:
         _print_dataset(path)
         return
-    from daskls.store.layout import Root
-
-    root = Root.open(Path(path))
+    root = Root.open(store)
     if root.is_complete:
         _print_model(path)
     else:
         _print_unfinished(root)
-
-
-def count_nbytes(path: str | Path) -> int:
-    """Return the bytes of all files in a folder."""
-    return sum(p.stat().st_size for p in Path(path).rglob("*") if p.is_file())
-
-
-def _kind(path: str) -> str | None:
-    """Return the kind that a folder's own attributes claim."""
-    try:
-        attributes = json.loads((Path(path) / "zarr.json").read_text())["attributes"]
-    except (OSError, ValueError, KeyError):
-        return None
-    return str(attributes.get("kind"))
 
 
 def _print_dataset(path: str) -> None:
@@ -77,7 +65,11 @@ def _answers(target: Any) -> tuple[str, str]:
     if target.kind == "classes":
         return "classes", _shown(target.labels.tolist())
     told = [f"{c:.6g} +- {s:.3g}" for c, s in zip(target.center, target.scale, strict=True)]
-    return "numbers", f"{_shown(told)} (mean and deviation)"
+    found = f"{_shown(told)} (mean and deviation)"
+    if target.quantile is not None:
+        levels = target.quantile if isinstance(target.quantile, tuple) else (target.quantile,)
+        found += f" at the level{'s' * (len(levels) > 1)} {', '.join(map(str, levels))}"
+    return "numbers", found
 
 
 def _shown(classes: list[Any]) -> str:
@@ -94,7 +86,7 @@ def _print_unfinished(root: Any) -> None:
     meta = attributes["meta"]
     state = f"unfinished: {method_of(meta.get('method', {})).progress(root)}"
     print_pairs(
-        f"Model {root.path}",
+        f"Model {root.where()}",
         [
             ("estimator", meta["estimator"]),
             ("state", f"{state}; run the same `daskls fit` again to go on"),
@@ -103,7 +95,7 @@ def _print_unfinished(root: Any) -> None:
             ("rows", format_number(meta["n_rows"])),
             ("features", meta["n_features"]),
             _answers(root.target),
-            ("bytes", format_nbytes(count_nbytes(root.path))),
+            ("bytes", format_nbytes(root.store.nbytes())),
         ],
     )
 
@@ -125,7 +117,7 @@ def _print_model(path: str) -> None:
     from daskls.methods.base import method_of
     from daskls.store.reader import ModelReader
 
-    reader = ModelReader(Path(path).absolute())
+    reader = ModelReader(path)
     meta, report = reader.meta, reader.report
     pairs = [
         ("estimator", meta["estimator"]),
@@ -133,9 +125,11 @@ def _print_model(path: str) -> None:
         ("rows", format_number(meta["n_rows"])),
         ("features", meta["n_features"]),
         _answers(reader.target),
-        ("bytes", format_nbytes(count_nbytes(path))),
+        ("bytes", format_nbytes(reader.root.store.nbytes())),
     ]
     pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
+    if reader.false_alarm is not None:
+        pairs += reader.false_alarm.told(reader.target.labels.tolist())
     if not len(report):
         print_pairs(f"Model {path}", [*pairs, ("cells", "none: trained when it is asked")])
         return
@@ -164,7 +158,7 @@ def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what became of the columns of a table, if the model was trained on one."""
     if meta.get("table") is None:
         return []
-    from daskls.tables.encoding import TableEncoding
+    from daskls.sources.encoding import TableEncoding
 
     table = TableEncoding.from_json(meta["table"])
     return [

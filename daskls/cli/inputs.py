@@ -11,21 +11,24 @@ import typer
 
 if TYPE_CHECKING:
     from daskls.records import TargetKind
+    from daskls.sources.door import Source
+    from daskls.store.temporary import Scratch
 
 __all__ = [
     "LabelColumn",
     "Task",
     "Unseen",
     "UnseenOption",
+    "check_data",
     "check_exists",
     "check_store",
     "expand",
     "expand_folder",
     "find_kind",
     "find_label",
-    "leads_to_table",
     "let_unknown",
     "open_data",
+    "open_input",
     "open_rows_of",
     "parse_class_weight",
     "parse_numbers",
@@ -76,9 +79,9 @@ def check_store(path: str) -> None:
     StoreError
     """
     from daskls.run.identity import check_free
-    from daskls.store.files import local_path
+    from daskls.store.artifacts import store_at
 
-    check_free(local_path(path, what="model"))
+    check_free(store_at(path, what="model"))
 
 
 def open_data(path: str, what: str = "data set") -> Any:
@@ -100,22 +103,35 @@ def open_data(path: str, what: str = "data set") -> Any:
     return open_dataset(path)
 
 
-def leads_to_table(path: str, what: str) -> bool:
-    """Whether a path, or a pattern of paths, leads to files of a table.
+def open_input(path: str, what: str) -> "Source":
+    """Open what a path, or a pattern of paths, leads to: a table, an array or a data set.
 
     Raises
     ------
     typer.BadParameter : nothing is there
-    DataError : files of several kinds, or of none that is known
+    DataError : files of several formats, or of one that is not known
+    StoreError : a folder that is neither
     """
-    from daskls.tables.paths import is_table
+    from daskls.sources.door import open_source
 
     if not glob.has_magic(path) or os.path.lexists(path):
         check_exists(path, what)
-    return is_table(path)
+    return open_source(path)
 
 
-def find_label(path: str, label: str | None, weight: str | None) -> str | None:
+def check_data(path: str) -> None:
+    """Refuse what holds no labels: it must be a table or a data set.
+
+    Raises
+    ------
+    typer.BadParameter, DataError, StoreError : as `open_input`; an array
+    """
+    source = open_input(path, "data set or table")
+    if not source.has_columns and source.dataset is None:
+        open_data(path)
+
+
+def find_label(source: "Source", label: str | None, weight: str | None) -> str | None:
     """Return the column of labels of a table, from its names alone; that of arrays is their own.
 
     Raises
@@ -123,47 +139,42 @@ def find_label(path: str, label: str | None, weight: str | None) -> str | None:
     DataError : no such column, or none of a usual name; no such column of weights
     """
     from daskls.estimators.tables import weight_column
+    from daskls.sources.labels import pick_label_column
     from daskls.store.temporary import temporary_path
-    from daskls.tables.paths import open_table, table_kind
 
-    if table_kind(path) == "arrays":
+    if source.kind == "features":
         return label
-    from daskls.tables.labels import pick_label_column
-
-    source = open_table(path, label, temporary_path())
-    found = pick_label_column(source, label, required=True)
-    weight_column(source, weight, found)
+    table = source.open(label, temporary_path())
+    found = pick_label_column(table, label, required=True)
+    weight_column(table, weight, found)
     return found
 
 
-def find_kind(path: str, label: str | None, task: str, dataset: Any, *, can: bool) -> "TargetKind":
+def find_kind(source: "Source", label: str | None, task: str, *, can: bool) -> "TargetKind":
     """Return what a fit is to learn, by its task; where nobody says, by the values, and say so.
 
     Parameters
     ----------
-    path : str. Of a table, or of a data set.
+    source : Source. A table, a file of features or a data set.
     label : str or None. The column of labels.
     task : str. As of `Task`.
-    dataset : Dataset, or None of a table
     can : bool. Whether the method answers numbers; else whole numbers are classes.
     """
-    from daskls.tables.kinds import kind_of_arrays, kind_of_column, kind_of_data
+    from daskls.sources.kinds import kind_of_arrays, kind_of_column, kind_of_data
 
     if task != "auto":
         return "classes" if task == "classification" else "numbers"
-    if dataset is not None:
-        found, why = kind_of_data(dataset)
+    if source.dataset is not None:
+        found, why = kind_of_data(source.dataset)
     elif not can:
         return "classes"
+    elif source.kind == "features":
+        found, why = kind_of_arrays(source.where, label)
     else:
         from daskls.store.temporary import temporary_path
-        from daskls.tables.paths import open_table, table_kind
 
-        if table_kind(path) == "arrays":
-            found, why = kind_of_arrays(path, label)
-        else:
-            assert label is not None
-            found, why = kind_of_column(open_table(path, label, temporary_path()), label)
+        assert label is not None
+        found, why = kind_of_column(source.open(label, temporary_path()), label)
     other = "regression" if found == "classes" else "classification"
     if found == "numbers" or "whole numbers" in why:
         told = "classes" if found == "classes" else "numbers, a regression"
@@ -176,25 +187,28 @@ def open_rows_of(
     estimator: Any,
     path: str,
     label: str | None,
-    folder: Path,
+    scratch: "Scratch | None" = None,
     *,
     with_y: bool,
     on_progress: Any,
 ) -> Iterator[str]:
-    """Yield the path of rows as a model takes them; a table is converted in ``folder`` meanwhile.
+    """Yield the path of rows as a model takes them; a table is converted in ``scratch`` meanwhile.
 
     Raises
     ------
     typer.BadParameter : a label column for something that is not a table
     """
-    if not leads_to_table(path, "data set or table"):
+    source = open_input(path, "data set or table")
+    if not source.has_columns:
         if label is not None:
             raise typer.BadParameter(f"--label is for tables; {path!r} is a Zarr group or array")
         yield path
         return
     from daskls.estimators.tables import query_rows
+    from daskls.store.temporary import Scratch
 
-    with query_rows(estimator, path, label, folder, with_y=with_y, on_progress=on_progress) as rows:
+    own = scratch or Scratch.temporary()
+    with query_rows(estimator, source, label, own, with_y=with_y, on_progress=on_progress) as rows:
         yield rows
 
 

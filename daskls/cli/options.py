@@ -25,9 +25,21 @@ OWN = ("store", "client", "verbose")
 # The groups of `--help` in their order; what no other one names is of the model.
 OPTION_GROUPS = {
     "arguments": ("data", "model", "out"),
-    "data": ("label", "task", "weight", "missing", "unknown", "drop", "class_weight"),
+    "data": (
+        *("rows", "features", "classes", "label", "task"),
+        *("weight", "missing", "unknown", "drop", "class_weight"),
+    ),
     "model": (),
-    "search": ("cv", "search", "refit", "selection", "percentiles", "n_selected"),
+    "search": (
+        "n_grid",
+        "cv",
+        "scoring",
+        "search",
+        "refit",
+        "selection",
+        "percentiles",
+        "n_selected",
+    ),
     "running": (
         "random_state",
         "scheduler",
@@ -35,6 +47,7 @@ OPTION_GROUPS = {
         "threads_per_worker",
         "memory_limit",
         "dashboard",
+        "timed",
     ),
     "output": ("quiet", "help"),
 }
@@ -183,16 +196,18 @@ def build_estimator(
     ctx: typer.Context,
     method: str,
     classes: Sequence[Any] | None = None,
-    kind: "TargetKind" = "classes",
+    kind: "TargetKind | None" = "classes",
 ) -> Any:
     """Return a command's estimator with the options that were given; others keep its defaults.
+
+    Of several that answer numbers it is the first that takes the options and their words.
 
     Parameters
     ----------
     ctx : typer.Context. Of a command that is an `EstimatorCommand`.
     method : str. Its name on the command line.
     classes : sequence or None. The classes of a data set.
-    kind : "classes" or "numbers". What it is to answer.
+    kind : "classes" or "numbers". What it is to answer; None where that is not known yet.
 
     Raises
     ------
@@ -209,7 +224,8 @@ def build_estimator(
             f"--method {method} answers classes alone, but the targets are numbers; take --method "
             f"{able}, or pass --task classification where they are classes"
         )
-    estimator = load_object(places[kind == "numbers"])
+    of_kind = {"classes": places[:1], "numbers": places[1:]}
+    estimator = _choose(method, of_kind[kind] if kind else places, given, known=kind is not None)
     for name in given:
         if name not in inspect.signature(estimator).parameters:
             option = f"--{name.replace('_', '-')}"
@@ -217,3 +233,31 @@ def build_estimator(
                 f"{option} is not for {kind}: {estimator.__name__} has no such parameter"
             )
     return estimator(**given)
+
+
+def _choose(method: str, places: Sequence[str], given: dict[str, Any], *, known: bool) -> type[Any]:
+    """Return the first estimator that takes all that is given; where the kind is known, the first.
+
+    Raises
+    ------
+    typer.BadParameter : no estimator of any kind takes all of it
+    """
+    estimators: list[type[Any]] = [load_object(place) for place in places]
+    takers = [own for own in estimators if all(_takes(own, *word) for word in given.items())]
+    if not known and not takers:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise typer.BadParameter(
+            f"no estimator of --method {method} takes all of {options} with these values; "
+            f"{' and '.join(own.__name__ for own in estimators)} take some of them"
+        )
+    return (takers or estimators)[0]
+
+
+def _takes(estimator: Any, name: str, value: Any) -> bool:
+    """Whether an estimator has a parameter, and a word is among those that it takes."""
+    if name not in inspect.signature(estimator).parameters:
+        return False
+    named = [
+        own.options for own in estimator._parameter_constraints[name] if hasattr(own, "options")
+    ]
+    return not (isinstance(value, str) and named) or any(value in words for words in named)

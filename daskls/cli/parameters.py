@@ -35,9 +35,11 @@ class Parameter:
         self.name, self.methods = name, methods
         self.defaults: dict[str, Any] = {}
         self.estimators: dict[str, type[Any]] = {}
+        self._takers_of: dict[str, list[type[Any]]] = {}
 
     def add(self, method: str, estimator: type[Any]) -> None:
         """Add an estimator that takes it; of a method the first is what help speaks of."""
+        self._takers_of.setdefault(method, []).append(estimator)
         if method not in self.estimators:
             self.defaults[method] = inspect.signature(estimator).parameters[self.name].default
             self.estimators[method] = estimator
@@ -50,7 +52,11 @@ class Parameter:
     @cached_property
     def constraints(self) -> list[Any]:
         """What any of the estimators takes."""
-        everyone = self.estimators.values()
+        return [own for method in self.estimators for own in self._constraints_of(method)]
+
+    def _constraints_of(self, method: str) -> list[Any]:
+        """Return what any estimator of one method takes."""
+        everyone = self._takers_of[method]
         return [own for one in everyone for own in one._parameter_constraints[self.name]]
 
     @cached_property
@@ -64,7 +70,7 @@ class Parameter:
 
     def _words_of(self, method: str) -> set[str]:
         """Return the words that one method takes."""
-        constraints = self.estimators[method]._parameter_constraints[self.name]
+        constraints = self._constraints_of(method)
         named = [own for own in constraints if hasattr(own, "options")]
         words = {word for own in named for word in own.options - own.deprecated}
         if "boolean" in constraints and words:

@@ -1,12 +1,9 @@
 """`daskls predict MODEL X OUT`: the answer to every row, into a new table or Zarr array."""
 
-import json
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,10 +13,13 @@ from daskls.cli.inputs import (
     UnseenOption,
     check_exists,
     expand,
-    leads_to_table,
     let_unknown,
+    open_input,
     open_rows_of,
 )
+
+if TYPE_CHECKING:
+    from daskls.store.temporary import Scratch
 
 __all__ = ["predict"]
 
@@ -56,13 +56,12 @@ def predict(
     A table's columns are found by name, in any order. Predictions are in the order of the rows.
     """
     check_exists(model, "model")
-    leads_to_table(x, "data set, array or table")
-    from daskls.errors import StoreError
+    open_input(x, "data set, array or table")
     from daskls.estimators.console import progress_bars
-    from daskls.tables.answers import answer_format, write_answers
+    from daskls.sources.answers import answer_format, write_answers
+    from daskls.store.sources import open_array
 
-    if os.path.lexists(out):
-        raise StoreError(f"{out} exists already; give another path or remove it first.")
+    _check_free(out)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
     import daskls
@@ -77,15 +76,16 @@ def predict(
             estimator.set_params(client=client)
             with (
                 progress_bars(show=not quiet) as on_progress,
-                _working_folder(out) as folder,
+                _scratch_beside(out, "query") as query,
                 open_rows_of(
-                    estimator, x, None, folder / "query", with_y=False, on_progress=on_progress
+                    estimator, x, None, query, with_y=False, on_progress=on_progress
                 ) as rows,
+                _scratch_beside(out, "answers") as answers,
             ):
-                target = folder / "answers" if answer_format(out) else Path(out)
+                target = answers.shared if answer_format(out) else out
                 wanted = {"proba": True} if proba else {}
                 estimator.predict_to_zarr(rows, target, on_progress, **wanted)
-                n_rows = _n_rows(target)
+                n_rows = open_array(target).shape[0]
                 if answer_format(out):
                     write_answers(target, Path(out), _answer_names(estimator, proba))
                 is_done = True
@@ -99,28 +99,51 @@ def predict(
         raise InterruptedCommandError(f"Interrupted; {out} is complete.") from error
 
 
-@contextmanager
-def _working_folder(out: str) -> Iterator[Path]:
-    """Yield a folder beside the output, which workers see too; it is made when it is used."""
-    from daskls.store.folder import Folder
+def _check_free(out: str) -> None:
+    """Refuse an output that exists, or a file in a bucket.
 
-    path = Path(out).absolute()
-    name = f".{path.name}-{uuid.uuid4().hex[:12]}"
-    try:
-        yield path.parent / name
-    finally:
-        Folder(str(path.parent)).drop(name)
+    Raises
+    ------
+    StoreError
+    """
+    from daskls.errors import StoreError
+    from daskls.sources.answers import answer_format
+    from daskls.store.artifacts import is_bucket, store_at
+
+    if is_bucket(out) and answer_format(out):
+        raise StoreError(
+            f"{out} would be a file, and files of predictions are written to disks. Give the URL "
+            "of a Zarr array, without such an ending, or a path."
+        )
+    if store_at(out, what="output").exists(""):
+        raise StoreError(f"{out} exists already; give another path or remove it first.")
+
+
+def _scratch_beside(out: str, what: str) -> "Scratch":
+    """Return a place beside the output, which workers see too; it is made when it is used."""
+    from daskls.store.artifacts import is_bucket, store_at
+    from daskls.store.temporary import Scratch
+
+    where = store_at(out, what="output").where()
+    name = f"{what}-{uuid.uuid4().hex[:12]}"
+    if is_bucket(where):
+        return Scratch.inside(store_at(f"{where}-{name}"), "")
+    above, own = os.path.split(where)
+    return Scratch.inside(store_at(above), f".{own}-{name}")
 
 
 def _answer_names(estimator: Any, proba: bool) -> list[str]:
     """Return the names of the columns of a table of answers."""
     if proba:
         return [str(label) for label in estimator.classes_]
-    table, width = getattr(estimator, "table_", None), estimator._reader.target.width
+    table, target = getattr(estimator, "table_", None), estimator._reader.target
     name = table.label if table is not None and table.label else None
     if estimator._kind == "classes":
         return [name or "label"]
-    return [name or "y"] if width == 1 else [f"{name or 'y'} {i}" for i in range(width)]
+    own = name or "y"
+    if isinstance(target.quantile, tuple):
+        return [f"{own} at {level:g}" for level in target.quantile]
+    return [own] if target.width == 1 else [f"{own} {i}" for i in range(target.width)]
 
 
 def _check_probabilities(estimator: Any, model: str) -> None:
@@ -134,8 +157,3 @@ def _check_probabilities(estimator: Any, model: str) -> None:
             f"The model at {model} has no probabilities, as it was fitted without maps of its "
             "decision values. Fit it with --probability sigmoid, into another folder."
         )
-
-
-def _n_rows(array: Path) -> int:
-    """Return the length of a Zarr array."""
-    return int(json.loads((array / "zarr.json").read_text())["shape"][0])

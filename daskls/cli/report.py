@@ -11,11 +11,10 @@ from daskls.cli import cluster
 from daskls.cli.inputs import (
     LabelColumn,
     UnseenOption,
+    check_data,
     check_exists,
     expand,
-    leads_to_table,
     let_unknown,
-    open_data,
     open_rows_of,
 )
 from daskls.cli.tables import print_pairs
@@ -57,8 +56,8 @@ def report(
     check_exists(model, "model")
     if data is None and (label, unknown) != (None, None):
         raise typer.BadParameter("--label and --unknown are for rows: give DATA")
-    if data is not None and not leads_to_table(data, "data set or table"):
-        open_data(data)
+    if data is not None:
+        check_data(data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
     from daskls.errors import StoreError
@@ -89,14 +88,11 @@ def _evaluated(
         yield None
         return
     from daskls.estimators.console import progress_bars
-    from daskls.store.temporary import temporary_path
 
     with (
         cluster.open_client(where, data) as client,
         progress_bars(show=show) as listen,
-        open_rows_of(
-            estimator, data, label, temporary_path(), with_y=True, on_progress=listen
-        ) as rows,
+        open_rows_of(estimator, data, label, with_y=True, on_progress=listen) as rows,
     ):
         estimator.set_params(client=client)
         yield rows

@@ -9,20 +9,20 @@ from daskls.cli import cluster
 from daskls.cli.inputs import (
     LabelColumn,
     UnseenOption,
+    check_data,
     check_exists,
     expand,
-    leads_to_table,
     let_unknown,
-    open_data,
     open_rows_of,
 )
 from daskls.cli.tables import format_number, format_share, print_pairs, print_table
 
 if TYPE_CHECKING:
     from daskls.run.confusion import Confusion
+    from daskls.run.level_misses import LevelMisses
     from daskls.run.misses import Misses
 
-__all__ = ["measure", "measure_misses", "score"]
+__all__ = ["measure", "measure_levels", "measure_misses", "score"]
 
 
 def score(
@@ -42,26 +42,26 @@ def score(
 ) -> None:
     """Compare a model's answers with those of a table or a data set, block by block."""
     check_exists(model, "model")
-    if not leads_to_table(data, "data set or table"):
-        open_data(data)
+    check_data(data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
     import daskls
     from daskls.estimators.console import progress_bars
     from daskls.store.dataset import open_dataset
-    from daskls.store.temporary import temporary_path
 
     estimator = daskls.load(model)
     let_unknown(estimator, unknown)
     with (
         cluster.open_client(where, data) as client,
         progress_bars(show=not quiet) as listen,
-        open_rows_of(
-            estimator, data, label, temporary_path(), with_y=True, on_progress=listen
-        ) as rows,
+        open_rows_of(estimator, data, label, with_y=True, on_progress=listen) as rows,
     ):
         dataset = open_dataset(rows)
-        if estimator._kind == "numbers":
+        if estimator._reader.target.quantile is not None:
+            from daskls.run.level_misses import count_level_misses
+
+            measures = measure_levels(count_level_misses(estimator, dataset, client, listen))
+        elif estimator._kind == "numbers":
             from daskls.run.misses import count_misses
 
             measures = measure_misses(count_misses(estimator, dataset, client, listen))
@@ -71,6 +71,8 @@ def score(
             measures = measure(count_confusion(estimator, dataset, client, listen))
     if as_json:
         typer.echo(json.dumps(measures))
+    elif "levels" in measures:
+        _print_levels(measures, data)
     elif "columns" in measures:
         _print_misses(measures, data)
     else:
@@ -122,6 +124,35 @@ def measure_misses(misses: "Misses") -> dict[str, Any]:
     mean = {"r2": sum(known) / len(known) if known else None}
     mean |= {name: sum(values[name]) / len(columns) for name in names[1:]}
     return {"n_rows": misses.n_rows, **mean, "columns": columns}
+
+
+def measure_levels(misses: "LevelMisses") -> dict[str, Any]:
+    """Return the measures of answers at levels, as JSON values: the means, and each level's."""
+    names = ("level", "d2", "loss", "covered")
+    columns = zip(misses.levels, misses.d2, misses.loss, misses.covered, strict=True)
+    levels = [dict(zip(names, map(float, own), strict=True)) for own in columns]
+    means = {name: sum(own[name] for own in levels) / len(levels) for name in names[1:3]}
+    return {"n_rows": misses.n_rows, **means, "levels": levels}
+
+
+def _print_levels(measures: dict[str, Any], path: str) -> None:
+    """Print the measures of answers at levels as tables."""
+    pairs = [
+        ("rows", format_number(measures["n_rows"])),
+        ("D2", f"{measures['d2']:.4f}"),
+        ("loss", format_number(measures["loss"])),
+    ]
+    print_pairs(f"Score on {path}", pairs)
+    rows = [
+        (
+            f"{own['level']:g}",
+            f"{own['d2']:.4f}",
+            format_number(own["loss"]),
+            f"{own['covered']:.4f}",
+        )
+        for own in measures["levels"]
+    ]
+    print_table("By level", ("level", "D2", "loss", "share of rows at or below"), rows)
 
 
 def _print_misses(measures: dict[str, Any], path: str) -> None:

@@ -10,6 +10,7 @@ from daskls.datasets.planar import (
     make_two_spirals,
     make_xor,
 )
+from daskls.datasets.rare import make_rare, rare_best_product
 from daskls.datasets.real import RealData, covtype_split, load_real
 from daskls.datasets.registry import GENERATORS, Generator, bayes_accuracy, best_r2, write
 
@@ -28,11 +29,13 @@ __all__ = [
     "make_friedman3",
     "make_ndcc",
     "make_noisy28",
+    "make_rare",
     "make_swiss_roll",
     "make_two_gaussians",
     "make_two_spirals",
     "make_xor",
     "ndcc_posterior",
+    "rare_best_product",
     "two_gaussians_bayes_risk",
     "write",
 ]

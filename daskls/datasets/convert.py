@@ -1,40 +1,34 @@
-"""Convert tables of other formats to data sets on Zarr, a block of rows in memory at a time."""
+"""Convert files of other formats to data sets on Zarr, a block of rows in memory at a time."""
 
 import os
-import shutil
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import gettempdir
+from typing import Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from daskls.datasets.readers._table import Options, Table
-from daskls.datasets.readers.arrays import open_npy, open_npz
-from daskls.datasets.readers.delimited import open_csv
-from daskls.datasets.readers.parquet import open_parquet
-from daskls.datasets.readers.svmlight import open_svmlight
-from daskls.errors import DataError, ParameterError, StoreError
-from daskls.records import AnyArray, TargetKind
-from daskls.store.dataset import WRITE_AGAIN, Dataset, DatasetWriter, check_target
-from daskls.store.files import disk_errors, local_path
+from daskls.errors import DataError, ParameterError
+from daskls.records import TargetKind
+from daskls.registry import load_object
+from daskls.sources.base import Features, ReadOptions, check_unique
+from daskls.sources.formats import (
+    FORMATS,
+    Format,
+    all_suffixes,
+    find_files,
+    format_of,
+    shared_format,
+)
+from daskls.sources.write import plain, write_features
+from daskls.store.artifacts import store_at
+from daskls.store.dataset import Dataset
+from daskls.store.dataset_checks import WRITE_AGAIN, check_target
+from daskls.store.files import disk_errors
 
-__all__ = ["READERS", "convert"]
-
-Reader = Callable[[Path, Options], AbstractContextManager[Table]]
-
-READERS: dict[str, Reader] = {
-    ".npz": open_npz,
-    ".npy": open_npy,
-    ".csv": open_csv,
-    ".libsvm": open_svmlight,
-    ".svmlight": open_svmlight,
-    ".svm": open_svmlight,
-    ".parquet": open_parquet,
-}
-# A text field costs some sixty bytes while it is parsed: 16 MiB a block.
-BLOCK_FIELDS = 2**18
+__all__ = ["convert"]
 
 
 def convert(
@@ -54,12 +48,14 @@ def convert(
 
     Parameters
     ----------
-    source : str or path. The suffix says the format:
+    source : str or path; of tables also a pattern, of Parquet files a folder. The suffix says the
+        format:
         `.npz`: arrays X and y, or X_train, y_train, X_test, y_test (see `split`).
         `.npy`: one 2-d array.
-        `.csv`: separated by commas, semicolons or tabs; a header line is recognized.
+        `.csv`, `.tsv`, `.txt`: separated by commas, semicolons or tabs; a header line is
+        recognized; packed (`.gz`, `.bz2`, `.zst`) or not.
         `.libsvm`, `.svmlight`, `.svm`: `label index:value ..`, indices from 1; made dense.
-        `.parquet`: numeric columns; needs `pip install daskls[parquet]`.
+        `.parquet`, `.pq`: numeric columns.
     target : str or path. The data set to make, a local folder.
     label : str, int or None. The label's column, by name or index (of the array, for `.npz`).
         None: the column named y, label, target or class, with a warning; else an error.
@@ -80,8 +76,8 @@ def convert(
 
     Raises
     ------
-    DataError : when the file is missing, damaged or empty, a cell is no number, a label is
-        missing; the message names the line or row.
+    DataError : when the file is missing, damaged or empty, a cell is no number, a label or a value
+        of a table is missing; the message names the row.
     ParameterError : when a parameter does not belong to the format.
     StoreError : when `target` exists and may not be replaced, or the disk is full.
 
@@ -89,8 +85,9 @@ def convert(
     -----
     If it is interrupted, nothing is left that opens as a data set. Memory: one block and one chunk.
     `.npz` needs free disk beside `target` for the unpacked arrays. Text is read twice. Labels that
-    are whole numbers become integers. Features are stored as they are, NaN and infinity included:
-    the estimators refuse those.
+    are whole numbers become integers. Features are stored as they are, infinity and the NaN of
+    arrays included: the estimators refuse those. Tables with categories or missing values need not
+    be converted: `fit` takes the file itself.
 
     Examples
     --------
@@ -103,33 +100,30 @@ def convert(
     ...     tuple(data.feature_names), tuple(data.classes)
     (('weight', 'red'), ('apple', 'lime'))
     """
-    path, reader = _find_reader(source)
-    _check_options(path, split, n_features)
+    files, known = _find_format(source)
+    _check_options(files[0], known, {"split": split, "n_features": n_features})
     check_target(target, overwrite)
-    scratch = local_path(target, what="target").resolve().parent
+    where = store_at(target, what="target")
+    local = where.local()
+    scratch = Path(gettempdir()) if local is None else Path(local).resolve().parent
     with disk_errors(scratch, WRITE_AGAIN):
         scratch.mkdir(parents=True, exist_ok=True)
     wanted = None if dtype is None else np.dtype(dtype)
-    options = Options(label, split, wanted, n_features, scratch, kind_of(task))
-    with reader(path, options) as table:
-        if not table.n_rows or not table.n_features:
-            raise DataError(f"{path} has {table.n_rows} rows of {table.n_features} features.")
-        _check_room(table, table.dtype if wanted is None else wanted, scratch)
-        writer = DatasetWriter(
-            target,
-            table.n_features,
-            table.dtype if wanted is None else wanted,
-            with_y=table.labels is not None,
-            y_dtype="int32" if table.labels is None else table.labels.dtype,
-            classes=None if table.labels is None else table.labels.classes,
-            feature_names=table.feature_names,
-            source=path.name,
+    options = ReadOptions(label, split, wanted, n_features, scratch, kind_of(task))
+    with ExitStack() as stack:
+        features = _open(files, known, options, os.fspath(source), stack)
+        if features.n_rows == 0 or not features.n_features:
+            raise DataError(
+                f"{source} has {features.n_rows} rows of {features.n_features} features."
+            )
+        return write_features(
+            features,
+            where.where(),
+            dtype=wanted,
             chunk_rows=chunk_rows,
             overwrite=overwrite,
+            on_rows=progress,
         )
-        with writer:
-            _copy_rows(table, writer, progress)
-    return writer.close()
 
 
 def kind_of(task: str) -> TargetKind:
@@ -145,62 +139,43 @@ def kind_of(task: str) -> TargetKind:
     return kinds[task]
 
 
-def _check_room(table: Table, dtype: "np.dtype[Any]", folder: Path) -> None:
-    """Refuse to begin what the disk has no room for: sparse rows are many times larger as dense.
-
-    Raises
-    ------
-    StoreError
-    """
-    needed = table.n_rows * table.n_features * dtype.itemsize
-    free = shutil.disk_usage(folder).free
-    # Whole numbers are packed; most floats hardly shrink.
-    if dtype.kind == "f" and needed > free:
-        raise StoreError(
-            f"No space left for {table.n_rows} rows of {table.n_features} features: they are "
-            f"{needed >> 20} MiB of {dtype} as dense rows, and {free >> 20} MiB are free in "
-            f"{folder}. Free some space, or give a larger disk; of sparse rows reduce the features "
-            "first, as with scikit-learn's TruncatedSVD."
-        )
+def _find_format(source: str | os.PathLike[str]) -> tuple[list[Path], Format]:
+    """Return the files that a path leads to, and their format."""
+    files = find_files(source)
+    known = shared_format(files)
+    if known is None:
+        where = os.fspath(source)
+        if files or format_of(source) is None:
+            raise DataError(f"Cannot read {where}: the suffix must be one of {all_suffixes()}.")
+        raise DataError(f"No file {where}; check the path.")
+    return files, known
 
 
-def _copy_rows(
-    table: Table, writer: DatasetWriter, progress: Callable[[int, int | None], None] | None
-) -> None:
-    """Pass every block on to the writer."""
-    block_rows = max(1, min(writer.chunk_rows, BLOCK_FIELDS // table.n_features))
-    done = 0
-    for X, raw in table.blocks(block_rows):
-        y: AnyArray | None = None
-        if table.labels is not None and raw is not None:
-            y = table.labels.encode(raw)
-        writer.append(X, y)
-        done += len(X)
-        if progress is not None:
-            progress(done, table.n_rows)
-    if done != table.n_rows:
-        raise DataError(
-            f"Read {done} rows but {table.n_rows} at the first reading; "
-            "do not change the file while it is converted."
-        )
-
-
-def _find_reader(source: str | os.PathLike[str]) -> tuple[Path, Reader]:
-    """The reader for a file's suffix."""
-    path = Path(source).expanduser()
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
-        raise DataError(f"Cannot read {path}: the suffix must be one of {', '.join(READERS)}.")
-    if not path.is_file():
-        raise DataError(f"No file {path}; check the path.")
-    return path, reader
-
-
-def _check_options(path: Path, split: str | None, n_features: int | None) -> None:
+def _check_options(path: Path, known: Format, given: dict[str, object]) -> None:
     """Refuse parameters that the format has no use for."""
-    if split not in (None, "train", "test"):
-        raise ParameterError(f"split must be 'train', 'test' or None, got {split!r}.")
-    if split is not None and path.suffix.lower() != ".npz":
-        raise ParameterError(f"split is for .npz files only, got split={split!r} for {path}.")
-    if n_features is not None and READERS[path.suffix.lower()] is not open_svmlight:
-        raise ParameterError(f"n_features is for LIBSVM files only; {path} has its own columns.")
+    if given["split"] not in (None, "train", "test"):
+        raise ParameterError(f"split must be 'train', 'test' or None, got {given['split']!r}.")
+    for name, value in given.items():
+        if value is not None and name not in known.takes:
+            ends = ", ".join(end for own in FORMATS if name in own.takes for end in own.suffixes)
+            raise ParameterError(
+                f"{name} is for {ends} files only, got {name}={value!r} for {path}."
+            )
+
+
+def _open(
+    files: list[Path], known: Format, options: ReadOptions, where: str, stack: ExitStack
+) -> Features:
+    """Open files as features; what they need on disk goes with the stack."""
+    opened = load_object(known.open)
+    if known.holds == "features":
+        if len(files) > 1:
+            raise DataError(
+                f"{where} leads to {len(files)} files of arrays; convert one at a time."
+            )
+        features: Features = stack.enter_context(opened(files[0], options))
+        return features
+    is_name = isinstance(options.label, str) and options.label != "none"
+    source = opened(files, options.label if is_name else None, where)
+    check_unique(source.names, where)
+    return plain(source, options)

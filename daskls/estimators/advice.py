@@ -28,6 +28,8 @@ LEAST_CELLS = 4
 ONE_CLASS_SHARE = 0.75
 # An axis of two values has nothing but edges.
 LEAST_VALUES = 3
+# Of more cells some are looked at: a share is then known to a percent.
+MOST_CELLS = 20_000
 # Dimensions of a space whose cells would shrink as little: up to 22 on sets where cells do well or
 # as well as random chunks (usps 12, mnist 18, spambase 22), 86 on splice, where they lose.
 MOST_DIMENSIONS = 50.0
@@ -46,7 +48,7 @@ def advise_on_cells(
     """
     is_global = find_loss(reader.spec).is_global
     yield from _edges_of_all(reader) if is_global else _edges_of_cells(reader)
-    yield from _one_class(reader.report, size_param)
+    yield from _one_class(reader.report_of_some(MOST_CELLS), size_param)
     if shrinkage is not None and shrinkage.dimensions > MOST_DIMENSIONS:
         # Where a scale was learned, and perhaps not taken, there is nothing to ask for.
         is_learned = "decision" in reader.resolved.summary
@@ -59,7 +61,7 @@ def advise_on_cells(
 
 def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
     """Yield a sentence for each edge of the grid that many cells chose."""
-    report, spec = reader.report, reader.spec
+    report, spec = reader.report_of_some(MOST_CELLS), reader.spec
     told = report[(report.n_trained > 0) & (report.validation_error > 0)]
     ends = grid_ends(spec, told.radius, told.n_rows, reader.width)
     sides = {name: _sides(told, name, *ends[name]) for name in ends}

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from html import escape
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,14 +15,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError
-from daskls.estimators.columns import feature_names, keep_names
+from daskls.estimators.columns import keep_names
 from daskls.estimators.inputs import (
     check_class_weight,
     check_input,
     draw_seed,
     saved_params,
 )
-from daskls.estimators.predictions import ClassAnswers, NumberAnswers, Predictions
+from daskls.estimators.plan import Plans
+from daskls.estimators.predictions import ClassAnswers, NumberAnswers
 from daskls.estimators.probability import probability_of
 from daskls.estimators.store import (
     choose_store,
@@ -33,21 +33,22 @@ from daskls.estimators.store import (
     interrupts_told,
 )
 from daskls.estimators.view import fit_view
-from daskls.methods.base import Method, method_of
+from daskls.methods.base import method_of
 from daskls.methods.leaves import SEARCH_REGION_ROWS
-from daskls.records import ScalingSpec, SolverSpec
+from daskls.records import MeasuredAs, ScalingSpec, SolverSpec
 from daskls.run.client import current_client
-from daskls.run.contract import FitRequest
+from daskls.run.contract import FitRequest, Method
 from daskls.run.probe import shared_with_workers
 from daskls.run.repair import dropping_damage
 from daskls.run.rows import open_rows
 from daskls.run.workers import losses_made_good
+from daskls.sources.door import Source, check_label, open_source
+from daskls.sources.encoding import TableEncoding
+from daskls.sources.frames import with_labels
+from daskls.store.backend import Backend
 from daskls.store.lock import own_store
 from daskls.store.reader import ModelReader, open_model
-from daskls.store.temporary import ModelHandle
-from daskls.tables.encoding import TableEncoding
-from daskls.tables.frames import is_array_like, with_labels
-from daskls.tables.paths import check_label, is_table
+from daskls.store.temporary import ModelHandle, Scratch
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
@@ -77,7 +78,7 @@ class SharesClient(BaseEstimator):  # type: ignore[misc]
         return state
 
 
-class LocalEstimator(Predictions, SharesClient):
+class LocalEstimator(Plans, SharesClient):
     """An estimator whose fitted state is a handle on a model in a store."""
 
     client: Any
@@ -153,7 +154,7 @@ class LocalEstimator(Predictions, SharesClient):
         self._handle = handle
         reader = self._reader
         # Read here, so that the first query reads its cell alone.
-        method_of(reader.method, f"The model at {reader.path}").check_index(reader)
+        method_of(reader.method, f"The model at {reader.root.where()}").check_index(reader)
         meta = reader.meta
         self.n_features_in_ = int(meta["n_features"])
         keep_names(self, meta.get("feature_names"))
@@ -172,7 +173,7 @@ class LocalEstimator(Predictions, SharesClient):
     @property
     def _reader(self) -> ModelReader:  # type: ignore[override]
         with self._handle.in_use():
-            return open_model(self._handle.path, self._handle.fingerprint)
+            return open_model(self._handle.location, self._handle.fingerprint)
 
     @property
     def fit_report_(self) -> Any:
@@ -231,36 +232,39 @@ class LocalEstimator(Predictions, SharesClient):
         from daskls.estimators.tables import TableOptions, training_rows, unknown_of, unless_empty
 
         self._validate_params()
+        request = self._request()
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
         dropped = (drop,) if isinstance(drop, str) else tuple(drop)
         options = TableOptions(missing, unknown_of(unknown, handle_unknown), dropped, weight)
-        if not is_table(X) or (is_array_like(X) and not (y is None or isinstance(y, str))):
+        X, y = with_labels(X, y)
+        source = open_source(X)
+        if not source.is_table(y):
             options.check_unused("an array")
-            request = self._request(X)
-            X, y, sample_weight = check_input(self, X, y, sample_weight)
+            request = replace(request, feature_names=source.names)
+            data = check_input(self, source, y, sample_weight)
             store, keep = choose_store(self.store)
             with own_store(store):
-                result = self._run(request, (X, y, sample_weight), store)
+                result = self._run(request, data, store)
         else:
-            X, y = with_labels(X, y)
             check_label(y)
             store, keep = choose_store(self.store)
-            scratch = store / f"input-{uuid.uuid4().hex}"
+            scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
             seed = self.random_state if isinstance(self.random_state, Integral) else 0
             with (
                 unless_empty(store),
                 own_store(store),
                 training_rows(
-                    X, y, scratch, options, int(seed), self.verbose, self._kind
+                    source, y, scratch, options, int(seed), self.verbose, self._kind
                 ) as converted,
             ):
-                rows, table, weights = converted
-                request = self._request(rows)
-                request = replace(request, table=None if table is None else table.to_json())
-                _, _, sample_weight = check_input(self, rows, None, weights or sample_weight)
-                result = self._run(request, (rows, None, sample_weight), store)
-        self._adopt(ModelHandle(str(store), result.fingerprint, keep))
+                path, table, weights = converted
+                rows = open_source(path)
+                encoding = None if table is None else table.to_json()
+                request = replace(request, feature_names=rows.names, table=encoding)
+                data = check_input(self, rows, None, weights or sample_weight)
+                result = self._run(request, data, store)
+        self._adopt(ModelHandle(store.where(), result.fingerprint, keep))
         self.stage_s_ = result.stage_s
         self._warn_about_folds()
         self._warn_about_limits()
@@ -268,32 +272,44 @@ class LocalEstimator(Predictions, SharesClient):
         self._warn_about_cells(result)
         return self
 
-    def _run(self, request: FitRequest, data: tuple[Any, Any, Any], store: Path) -> "FitResult":
+    def _run(
+        self,
+        request: FitRequest,
+        data: tuple[Source, Source | None, Source | None],
+        store: Backend,
+    ) -> "FitResult":
         """Train on X, y and weights in a store that this fit owns."""
         # Here, so that a process which only predicts never loads the trainers.
         from daskls.methods.fit import run_fit
 
+        scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
+        learned: MeasuredAs = "levels" if request.spec.levels else self._kind
         with (
             interrupts_told(self.store),
             losses_made_good(self.client),
-            open_rows(*data, store / f"input-{uuid.uuid4().hex}", self._kind) as rows,
+            open_rows(*data, scratch, self._kind) as rows,
             shared_with_workers(store, data, self.client),
             fit_view(
-                request.estimator, rows.X.shape, self._kind, store, self.client, self.verbose
+                request.estimator, rows.X.shape, learned, store, self.client, self.verbose
             ) as view,
-            dropping_damage(store),
+            dropping_damage(store, request.method),
         ):
             return run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)
 
-    def _request(self, X: Any) -> FitRequest:
-        """Return the parameters as a fit takes them."""
+    def _request(self) -> FitRequest:
+        """Return the parameters as a fit takes them; what needs data is not in it yet.
+
+        Raises
+        ------
+        ParameterError : several do not go together
+        """
         return FitRequest(
             estimator=type(self).__name__,
             method=self._method(),
-            params=saved_params(self),
+            # Before the parameters as JSON: what is no number is refused here.
             spec=self._solver(),
+            params=saved_params(self),
             seed=draw_seed(self.random_state),
-            feature_names=feature_names(X),
             scaling=self._scaling(),
             minds_units=self._minds_units(),
             minds_space=self._minds_space,

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from daskls.errors import AdviceWarning, ParameterError
 from daskls.estimators.advice import Advice, advise_on_cells
 from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
-from daskls.estimators.inputs import candidates, check_unused
+from daskls.estimators.inputs import candidates, check_unused, flat
 from daskls.estimators.probability import PROBABILITY
 from daskls.estimators.scale import (
     FEATURE_CODING,
@@ -26,14 +26,41 @@ from daskls.estimators.scale import (
 from daskls.kernels.registry import KERNELS, find_kernel, kernels_with
 from daskls.partition.shrink import Shrinkage
 from daskls.plan import usual_cells
-from daskls.records import ScalingSpec, SolverSpec
+from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
+from daskls.store.false_alarm import FalseAlarmBound
+from daskls.store.temporary import ModelHandle
 
-__all__ = ["Candidates", "CellClassifier", "CellRegressor"]
+__all__ = ["Candidates", "CellClassifier", "CellRegressor", "GridShape"]
 
 Candidates = float | Sequence[float] | None
+GridShape = int | Sequence[int] | None
 # Rows of a cell or a chunk where nobody says: of SVMs that choose for themselves.
 USUAL_SIZE = 2000
+# An axis of a grid has two ends.
+LEAST_GRID = 2
+
+
+def grid_shape(value: int | Sequence[int] | None) -> tuple[int, int] | None:
+    """Return the numbers of values of C and of gamma in a cell's own grid; None for the usual ones.
+
+    >>> grid_shape(20), grid_shape([20, 5]), grid_shape(None)
+    ((20, 20), (20, 5), None)
+
+    Raises
+    ------
+    ParameterError : not one or two whole numbers of at least `LEAST_GRID`
+    """
+    if value is None:
+        return None
+    counts = flat("n_grid", value).tolist()
+    if len(counts) not in (1, 2) or any(type(n) is not int or n < LEAST_GRID for n in counts):
+        raise ParameterError(
+            f"n_grid is {value!r}; it takes one whole number, or two: values of C, and of gamma, "
+            f"each at least {LEAST_GRID}. Give as n_grid=20 or n_grid=(20, 10); a single value is "
+            "C=... or gamma=... itself."
+        )
+    return int(counts[0]), int(counts[-1])
 
 
 class CellEstimator(ScalesFeatures, LocalEstimator):
@@ -125,7 +152,7 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         params = self.get_params(deep=False)
         loss, size = self._loss(), params[self._size_param]
         is_global = loss.is_global and not loss.costs_by_cell
-        found: dict[str, Any] = {"n_folds": None if is_global else self._solver().cv}
+        found: dict[str, Any] = {"n_folds": None if "cv" in loss.unused else self._solver().cv}
         if size is None and is_global:
             return {**found, "cell_size": USUAL_SIZE, "count_cells": usual_cells}
         size = USUAL_SIZE if size is None else int(size)
@@ -158,15 +185,22 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
 class CellClassifier(CellEstimator, LocalClassifier):
     """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
 
+    false_alarm_: FalseAlarmBound
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellEstimator._parameter_constraints,
         "loss": [StrOptions(set(losses_of("classes")))],
+        "n_grid": [Interval(Integral, LEAST_GRID, None, closed="left"), "array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left")],
+        "scoring": [StrOptions(set(SCORINGS)), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "search": [StrOptions({"refine", "full", "race"}, deprecated={"race"})],
         "refit": [StrOptions({"folds", "cell"})],
+        "cache_size": [Interval(Real, 0, None, closed="neither"), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "probability": PROBABILITY,
+        "max_false_alarm": [Interval(Real, 0, 1, closed="neither"), None],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
     }
 
     def _validate_params(self) -> None:
@@ -179,6 +213,30 @@ class CellClassifier(CellEstimator, LocalClassifier):
                 FutureWarning,
                 stacklevel=3,
             )
+
+    def _of_classes(self) -> dict[str, Any]:
+        """As of `LocalClassifier`, with the bound on false alarms.
+
+        Raises
+        ------
+        ParameterError : a ``delta`` without a bound
+        """
+        params, spec = self.get_params(deep=False), None
+        rate = params["max_false_alarm"]
+        if rate is None:
+            check_unused(self, ["delta"], "max_false_alarm=None")
+        else:
+            spec = FalseAlarmSpec(float(rate), float(params["delta"]))
+        return {**super()._of_classes(), "false_alarm": spec}
+
+    def _adopt(self, handle: ModelHandle) -> Self:
+        """As of `LocalClassifier`."""
+        super()._adopt(handle)
+        self.__dict__.pop("false_alarm_", None)
+        bound = self._reader.false_alarm
+        if bound is not None:
+            self.false_alarm_ = bound
+        return self
 
     def _warn_about_folds(self) -> None:
         """Say how many cells hold fewer rows than folds, if any do."""
@@ -214,7 +272,50 @@ class CellClassifier(CellEstimator, LocalClassifier):
             tol=float(params["tol"]),
             refit=params["refit"],
             search="refine" if params["search"] == "race" else params["search"],
+            n_grid=self._grid_shape(),
+            scoring=params["scoring"],
+            cache_size=self._cache_size(),
         )
+
+    def _cache_size(self) -> float | None:
+        """Return the MiB of kernel values that a cell may hold.
+
+        Raises
+        ------
+        ParameterError : with an offset, whose solver holds all of them; or of another such loss
+        """
+        params = self.get_params(deep=False)
+        size, loss = params["cache_size"], LOSSES.get(("classes", params["loss"]))
+        if size is None:
+            return None
+        able = loss is None or loss.caches_rows or "cache_size" in loss.unused
+        if params["fit_intercept"] or not able:
+            why = "fit_intercept=True" if able else f"loss={params['loss']!r}"
+            raise ParameterError(
+                f"cache_size={size!r} is for SVMs without offset; with {why} the kernel matrix of "
+                f"a cell is held whole. Leave cache_size at None and lower {self._size_param}, or "
+                'pass loss="hinge", fit_intercept=False.'
+            )
+        return float(size)
+
+    def _grid_shape(self) -> tuple[int, int] | None:
+        """Return how many values of C and of gamma a cell's own grid has.
+
+        Raises
+        ------
+        ParameterError : no such numbers; or both axes have values already
+        """
+        params = self.get_params(deep=False)
+        shape = grid_shape(params["n_grid"])
+        if shape is None:
+            return None
+        has_gammas = params["gamma"] is not None or not has_width(params["kernel"])
+        if params["C"] is not None and has_gammas:
+            raise ParameterError(
+                f"n_grid={params['n_grid']!r} has no effect: C is given, and gamma is given or "
+                f"kernel={params['kernel']!r} has no width. Leave n_grid at None, or C or gamma."
+            )
+        return shape
 
 
 class CellRegressor(CellEstimator, LocalRegressor):

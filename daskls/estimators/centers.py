@@ -17,6 +17,7 @@ from daskls.estimators.neighborhoods import (
 from daskls.estimators.scale import has_width
 from daskls.kernels.registry import find_kernel
 from daskls.methods.neighborhoods.method import Falk
+from daskls.methods.neighborhoods.parts import count_cover
 from daskls.records import SolverSpec
 
 __all__ = ["Candidates", "FalkEstimator"]
@@ -107,7 +108,7 @@ class FalkEstimator(NeighborhoodEstimator):
     def cover_(self) -> dict[str, int]:
         """Counts of the covering: ``n_rounds``, and ``n_searched`` rows."""
         check_is_fitted(self)
-        return self._reader.cover
+        return count_cover(self._reader)
 
 
 def widths(percentiles: Sequence[float]) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval
 
-from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor
+from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor, GridShape
 from daskls.estimators.docs import share_docs
 from daskls.estimators.probability import ProbabilityParam
 from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
@@ -30,14 +30,15 @@ class RandomChunkSVC(CellClassifier):
     chunk_size : int, >= 2, or None
         Maximum number of rows of a chunk; sizes differ by one row at most. Training costs about
         rows x chunk_size. None: as the ``cell_size`` of `VoronoiSVC`.
-    {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
-    {search, refit, feature_coding, feature_scale, class_weight, probability, store, client}
-    {random_state, verbose}
+    {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
+    {fit_intercept, cell_tol, search, refit, feature_coding, feature_scale, cache_size}
+    {class_weight, probability, max_false_alarm, delta, store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
     {coded_features_, feature_scale_}
+    {false_alarm_}
     n_cells_ : int. Chunks.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a chunk: as of `VoronoiSVC`.
@@ -78,17 +79,22 @@ class RandomChunkSVC(CellClassifier):
         kernel: str = "rbf",
         C: Candidates = None,
         gamma: Candidates = None,
+        n_grid: GridShape = None,
         degree: int = 3,
         coef0: float = 0.0,
         cv: int = 5,
+        scoring: Literal["tpr_x_tnr"] | None = None,
         fit_intercept: bool = False,
         tol: float = 1e-3,
         search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
         feature_coding: FeatureCodingParam = "none",
         feature_scale: FeatureScaleParam = None,
+        cache_size: float | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         probability: ProbabilityParam = "auto",
+        max_false_alarm: float | None = None,
+        delta: float = 0.05,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -99,17 +105,22 @@ class RandomChunkSVC(CellClassifier):
         self.kernel = kernel
         self.C = C
         self.gamma = gamma
+        self.n_grid = n_grid
         self.degree = degree
         self.coef0 = coef0
         self.cv = cv
+        self.scoring = scoring
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.search = search
         self.refit = refit
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale
+        self.cache_size = cache_size
         self.class_weight = class_weight
         self.probability = probability
+        self.max_false_alarm = max_false_alarm
+        self.delta = delta
         self.store = store
         self.client = client
         self.random_state = random_state

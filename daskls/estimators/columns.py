@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.store.arrays import find_dataset
+from daskls.sources.door import Source
 
-__all__ = ["check_columns", "check_names", "feature_names", "keep_names"]
+__all__ = ["check_columns", "check_names", "keep_names"]
 
 # Names of each kind that an error shows.
 MAX_SHOWN = 5
@@ -21,33 +21,7 @@ NUMBERS = (Number, np.bool_, NoneType)
 NUMERIC = re.compile(r"(u?int\d+|float\d*|double|half_?float|bool|sparse\[|decimal)", re.IGNORECASE)
 
 
-def feature_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a DataFrame or of a data set; None where X has none.
-
-    Names that are not text, as the numbers that pandas gives, are no names.
-
-    Raises
-    ------
-    DataError : when some names are text and others are not
-    """
-    dataset = find_dataset(X)
-    if dataset is not None:
-        return dataset.feature_names
-    # A table of Arrow calls the columns themselves so.
-    names = getattr(X, "column_names", getattr(X, "columns", None))
-    names = [] if names is None or callable(names) else list(names)
-    are_text = {isinstance(name, str) for name in names}
-    if are_text == {True, False}:
-        other = next(name for name in names if not isinstance(name, str))
-        raise DataError(
-            f"Feature names are only supported if all of them are text, but X has {other!r} "
-            f"({type(other).__name__}) among them. Convert them with "
-            "X.columns = X.columns.astype(str)."
-        )
-    return names if are_text == {True} else None
-
-
-def check_names(estimator: Any, X: Any) -> None:
+def check_names(estimator: Any, X: Source) -> None:
     """Refuse rows whose columns have other names, or another order, than in training.
 
     Where only one side has names, scikit-learn warns, and so does this.
@@ -56,7 +30,7 @@ def check_names(estimator: Any, X: Any) -> None:
     ------
     DataError : with the names that differ
     """
-    fitted, given = getattr(estimator, "feature_names_in_", None), feature_names(X)
+    fitted, given = getattr(estimator, "feature_names_in_", None), X.names
     name = type(estimator).__name__
     if fitted is None and given is not None:
         _warn(f"X has feature names, but {name} was fitted without feature names")

@@ -8,15 +8,20 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
 
+from daskls.plan.words import format_seconds
 from daskls.run.progress import STAGE_LABELS, Progress
 
 __all__ = ["progress_bars"]
+
+# No stage is called so.
+WHOLE_FIT = ""
 
 
 @contextmanager
@@ -35,8 +40,15 @@ def progress_bars(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    tasks = {}
+    tasks: dict[str, TaskID] = {}
     with Bars(*columns, console=console or Console(stderr=True)) as bars:
+
+        def tell_all(left_s: float) -> None:
+            """Show what is left of the whole, below its stages."""
+            if WHOLE_FIT in tasks:
+                bars.remove_task(tasks[WHOLE_FIT])
+            told = f"the whole fit: {format_seconds(left_s)} left, expected"
+            tasks[WHOLE_FIT] = bars.add_task(told, total=None)
 
         def listen(progress: Progress) -> None:
             if progress.stage not in tasks:
@@ -45,5 +57,7 @@ def progress_bars(
             # Without a count the bar pulses until the stage ends.
             total = progress.total if progress.done is not None else None
             bars.update(tasks[progress.stage], completed=progress.done or 0, total=total)
+            if progress.left_s is not None:
+                tell_all(progress.left_s)
 
         yield listen

@@ -46,9 +46,23 @@ gamma : float, sequence of float, or None
     5 r to 0.2 r m^(-1/d), gamma = 1 / width^2, r the largest distance of a <cell>'s rows to their
     mean (gamma = 1 / width for <plain>; distances are the kernel's own); for the other kernels 1.
     With loss="squared_error": of widths from 1/16 to 32 times a <cell>'s median distance.""",
+    "n_grid": """
+n_grid : int, (int, int), or None
+    Values of a <cell>'s own grid: of C, and of gamma; one number for both. They lie between the
+    same ends, which are scaled to each <cell> as C and gamma say: 20 takes steps half as wide as
+    the usual 10. None: 10 of each. A C or a gamma that is given has its own values.""",
     "cell_cv": """
 cv : int, >= 2, default 5
     Stratified folds in each <cell>; a <cell> of fewer rows has as many folds as rows.""",
+    "scoring": """
+scoring : None or "tpr_x_tnr", default None
+    What a <cell>'s choice of C and gamma maximizes over its held-out rows, all folds together.
+    None: the accuracy. "tpr_x_tnr": of two classes the true positive rate times the true negative
+    rate, as `daskls score` prints it, of more the product of all recalls; for classes of which
+    one is rare. Rows count by their weights; class weights cancel in a recall, and change the SVMs
+    alone. ``fit_report_.validation_error`` is then 1 less the product. A <cell> of one class has
+    nothing to choose, and predicts it; what all candidates score 0 at goes to the widest kernel
+    and the smallest C.""",
     "fit_intercept": """
 fit_intercept : bool, default False
     Give every local SVM an offset, as scikit-learn's SVC has.""",
@@ -64,6 +78,29 @@ loss : <number losses>, default <default>
     chosen once for all, by squared errors of rows that models did not see; epsilon, cv and tol have
     no effect and are refused. "epsilon_insensitive": support vector regression, which outliers
     move little; kernel and width are chosen as for squared errors, C by folds in each <cell>.""",
+    "level_loss": """
+loss : <level losses>, default <default>
+    "pinball": absolute errors, those above counted by the level and those below by 1 less the
+    level, whose least mean is at a quantile. "expectile": squared errors counted so, whose least
+    mean is at an expectile, of level 1/2 the mean; cv and tol have no effect and are refused.
+    Coding, scale, kernel and width are chosen as of `VoronoiSVR`, by squared errors, once for all
+    levels; C by each <cell> and level, on the loss itself.""",
+    "quantile": """
+quantile : float or sequence of float, in (0, 1), default 0.5
+    The level that is answered: 0.9 is exceeded by a tenth of y. Of a sequence every level, in its
+    order, a column each, and no column crosses another.""",
+    "level_C": """
+C : float, sequence of float, or None
+    Of loss="pinball" scikit-learn's C of SVMs, in the units of y; of loss="expectile" 1 / (2
+    ridge), for rows of weight 1. Of several values each <cell> takes, level by level, the one of
+    the least held-out loss. None: of a grid.""",
+    "level_cv": """
+cv : int, >= 2, default 5
+    Folds in each <cell> of loss="pinball", where C is to be chosen.""",
+    "level_tol": """
+tol : float, > 0, default 1e-3
+    Of loss="pinball": the violation of the optimality conditions, in units of y's deviation. C is
+    chosen at ten times as much.""",
     "number_C": """
 C : float, sequence of float, or None
     Of squared errors 1 / (2 ridge), for rows of weight 1; else scikit-learn's C, in the units of y.
@@ -94,6 +131,12 @@ search : "refine" or "full", default "refine"
 refit : "folds" or "cell", default "folds"
     Answer with the mean of the selected fold models, or with one model trained on the whole
     <cell> at the selected lambda (a given C is used unchanged).""",
+    "cache_size": """
+cache_size : float, > 0, or None
+    MiB of kernel values that the training of a <cell> may hold, of loss="hinge" without offset, as
+    of scikit-learn's SVC. A <cell> whose two matrices of rows^2 float32 values are larger computes
+    rows of them when they are needed, and keeps the last used: the same SVM within tol, in less
+    memory and more time. None: all are held.""",
     # One value each: nothing is chosen.
     "kernel": """
 kernel : <everywhere>, default "rbf\"""",
@@ -149,6 +192,10 @@ feature_scale : None or "none", "spread", "learned" or array (d,), default <defa
     "coded_features_": """
 coded_features_ : list of str. The features that distances are of: those of X, ``rank(name)``, or
     ``name=value``.""",
+    "false_alarm_": """
+false_alarm_ : record, only with max_false_alarm. ``threshold``, its ``rank`` among the scores of
+    ``n_negatives`` rows that were held out, ``n_positives``, ``rate``, and the ``delta`` that the
+    rank comes to.""",
     "feature_scale_": """
 feature_scale_ : float array (n_features_in_,). The factor of each feature; 1 of rows as they are.
 feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent
@@ -168,6 +215,20 @@ probability : "auto", bool, "sigmoid" or "isotonic", default <default>
     are of all of space). Of more classes than two maps are of decision values, or of how far each
     is above the best other, whichever makes the rows likelier. Weights of classes do not change how
     probable a class is.""",
+    "max_false_alarm": """
+max_false_alarm : float in (0, 1), or None
+    Of two classes: the share of the rows of ``classes_[0]`` that may be predicted as
+    ``classes_[1]``. Held out of everything, drawn by their numbers, are a fifth of the rows of
+    ``classes_[0]`` (20,000 at the most; up to half where a fifth is few) and a tenth of those of
+    ``classes_[1]`` (5000 at the most). Of the final model's scores of the former one is the
+    threshold, which is subtracted from decision values; the latter are for the ROC curve. Too few
+    rows of ``classes_[0]`` are an error with the number needed, 598 for 0.01 with a delta of 0.05.
+    Probabilities stay what they are. None: a threshold of 0, and no row is held out.""",
+    "delta": """
+delta : float in (0, 1), default 0.05
+    The probability that more than max_false_alarm are, over the draws of the rows that are held
+    out. By the order statistic of Tong, Feng, Li: Neyman-Pearson classification algorithms and NP
+    receiver operating characteristics, Science Advances 2018.""",
     "store": """
 store : path or None
     Where the exchange and the model go; all workers must see it. A fit that was stopped goes
@@ -219,6 +280,7 @@ REGISTERED = {
     "<everywhere formulas>": _formulas(kernels_with("is_everywhere")),
     "<losses>": _named(losses_of("classes")),
     "<number losses>": _named(losses_of("numbers")),
+    "<level losses>": _named(losses_of("numbers", of_levels=True)),
 }
 
 

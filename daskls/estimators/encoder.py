@@ -1,7 +1,6 @@
 """A transformer of tables: the encoding that `fit` learns of one, for use on its own."""
 
 import os
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,15 +9,15 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
-from daskls.estimators.tables import TableOptions, encoded_lazily, removed, unknown_of
+from daskls.estimators.tables import TableOptions, encoded_lazily, unknown_of
+from daskls.sources.base import TableSource
+from daskls.sources.door import Source, open_source
+from daskls.sources.labels import pick_label_column
+from daskls.sources.scan import scan_labels, scan_table
+from daskls.sources.write import encoded, write_features
+from daskls.store.artifacts import store_at
 from daskls.store.dataset import Dataset
-from daskls.store.temporary import temporary_path
-from daskls.tables.frames import is_dask_frame, is_frame
-from daskls.tables.labels import pick_label_column
-from daskls.tables.paths import is_table, open_table
-from daskls.tables.scan import scan_labels, scan_table
-from daskls.tables.source import TableSource
-from daskls.tables.write import write_table
+from daskls.store.temporary import Scratch
 
 __all__ = ["TableEncoder"]
 
@@ -111,8 +110,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         options = TableOptions(
             self.missing, unknown_of(self.unknown, self.handle_unknown), tuple(self.drop)
         )
-        with removed(temporary_path()) as scratch:
-            source = self._open(X, scratch)
+        with Scratch.temporary() as scratch:
+            source = self._open(open_source(X), scratch)
             label = pick_label_column(source, self.label, required=False)
             found = scan_table(
                 source,
@@ -143,22 +142,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         DataError : a missing value where `fit` saw none, an unseen category, text among numbers
         """
         check_is_fitted(self, "table_")
-        if not is_frame(X):
+        source = open_source(X)
+        if source.files or not source.has_columns:
             raise DataError(
                 f"transform takes a frame, got {type(X).__name__}; of a file write the features "
                 "with to_zarr(file, path), which holds one batch of it at a time."
             )
-        if is_dask_frame(X):
+        if source.kind == "dask table":
             return encoded_lazily(X, self.table_)
-        with removed(temporary_path()) as scratch:
-            source = self._open(X, scratch)
-            self.table_.check_columns(source.names)
-            blocks = [np.empty((0, len(self.table_.feature_names)), self.table_.dtype)]
-            row = 0
-            for batch in source.batches(self.table_.column_names):
-                blocks.append(self.table_.encode(batch, row))
-                row += batch.num_rows
-        return np.concatenate(blocks)
+        with Scratch.temporary() as scratch:
+            features = encoded(self._open(source, scratch), self.table_)
+            none = np.empty((0, features.n_features), features.dtype)
+            return np.concatenate([none, *(rows for rows, _, _ in features.blocks())])
 
     def to_zarr(self, X: Any, path: str | os.PathLike[str]) -> Dataset:
         """Write the features of a table, and its labels if it has their column, as a data set.
@@ -178,15 +173,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         StoreError : something is at ``path``, or its disk refuses
         """
         check_is_fitted(self, "table_")
-        with removed(temporary_path()) as scratch:
-            source = self._open(X, scratch)
+        with Scratch.temporary() as scratch:
+            source = self._open(open_source(X), scratch)
             label = self.label if self.label in source.names else None
             n_rows, labels = source.n_rows, None
             if label is not None:
                 n_rows, labels = scan_labels(source, label)
-            return write_table(
-                source, self.table_, Path(path), label=label, labels=labels, n_rows=n_rows
-            )
+            features = encoded(source, self.table_, label=label, labels=labels, n_rows=n_rows)
+            return write_features(features, store_at(path, what="data set").where())
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the features.
@@ -206,16 +200,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "table_")
         return np.array(self.table_.feature_names, dtype=object)
 
-    def _open(self, X: Any, scratch: Path) -> TableSource:
+    def _open(self, X: Source, scratch: Scratch) -> TableSource:
         """Open a table.
 
         Raises
         ------
         DataError : X is none
         """
-        if not is_table(X):
+        if not X.has_columns or X.kind == "features":
             raise DataError(
-                f"X is {type(X).__name__}, which has no named columns; pass a CSV or Parquet file "
-                "or a DataFrame. Arrays go to fit as they are."
+                f"X is {type(X.given).__name__}, which has no named columns; pass a CSV or Parquet "
+                "file or a DataFrame. Arrays go to fit as they are."
             )
-        return open_table(X, self.label, scratch)
+        return X.open(self.label, scratch.folder)

@@ -1,13 +1,11 @@
 """Checks and conversions of estimators before any graph is built."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
-import dask
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import (
@@ -30,8 +28,9 @@ from daskls.run.labels import (
     label_error,
     number_error,
 )
-from daskls.run.rows import open_column
+from daskls.run.rows import open_column, open_named
 from daskls.run.values import check_values
+from daskls.sources.door import Source
 
 __all__ = [
     "candidates",
@@ -45,7 +44,7 @@ __all__ = [
     "check_weights",
     "draw_seed",
     "flat",
-    "is_in_memory",
+    "levels_of",
     "open_column_of",
     "saved_params",
 ]
@@ -93,6 +92,31 @@ def flat(name: str, value: Any, dtype: type | None = None) -> AnyArray:
     return values
 
 
+def levels_of(value: float | Sequence[float]) -> float | tuple[float, ...]:
+    """Return a level, or levels in their order.
+
+    >>> levels_of(0.5), levels_of([0.9, 0.1])
+    (0.5, (0.9, 0.1))
+
+    Raises
+    ------
+    ParameterError : none, one that is not between 0 and 1, or one that comes twice
+    """
+    values = flat("quantile", value, np.float64)
+    bad = values[~((values > 0) & (values < 1))]
+    if not len(values) or len(bad):
+        got = f"holds {bad[0]:g}" if len(bad) else "is empty"
+        raise ParameterError(
+            f"quantile {got}; it takes a level between 0 and 1, without these, or several of them. "
+            "Give 0.5 for the median, or (0.1, 0.5, 0.9)."
+        )
+    if len(np.unique(values)) < len(values):
+        raise ParameterError(
+            f"quantile is {value!r}, where a level comes twice; give each level once."
+        )
+    return tuple(values.tolist()) if np.ndim(value) else float(values[0])
+
+
 def check_class_weight(class_weight: Any) -> None:
     """Refuse weights of classes that are no positive numbers.
 
@@ -118,7 +142,7 @@ def check_unused(estimator: BaseEstimator, names: Iterable[str], why: str) -> No
     defaults = signature(type(estimator)).parameters
     for name in names:
         value = getattr(estimator, name)
-        if value != defaults[name].default:
+        if np.any(value != defaults[name].default):
             raise ParameterError(
                 f"{name}={value!r} has no effect with {why}. Leave {name} at its default, "
                 f"{defaults[name].default!r}."
@@ -161,12 +185,6 @@ def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
         name: dict(value["__items__"]) if isinstance(value, dict) else value
         for name, value in params.items()
     }
-
-
-def is_in_memory(X: Any) -> bool:
-    """Whether X is an in-memory array or sequence, which scikit-learn's checks may look at."""
-    on_disk = isinstance(X, (str, os.PathLike)) or hasattr(X, "store_path")
-    return not on_disk and not dask.is_dask_collection(X)
 
 
 @contextmanager
@@ -240,36 +258,51 @@ def _check_dense(X: Any) -> None:
     )
 
 
-def check_input(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+def check_input(
+    estimator: BaseEstimator, X: Source, y: Any, sample_weight: Any
+) -> tuple[Source, Source | None, Source | None]:
     """Check what is in memory, much as scikit-learn does; leave Dask and Zarr arrays to the graph.
+
+    Returns
+    -------
+    X, y, sample_weight : handles; those in memory on arrays, None of what is not given
 
     Raises
     ------
     DataError : as `check_rows`, `check_labels` and `check_weights`; lengths that differ
     """
-    for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+    for name, values in (("X", X.given), ("y", y), ("sample_weight", sample_weight)):
         check_values(values, name)
-    if is_in_memory(X):
+    if X.in_memory:
         if y is None:
             name = type(estimator).__name__
             raise DataError(f"{name} requires y to be passed, but the target y is None. Pass y.")
-        X = check_rows(estimator, X, n_least=2)
-    if y is not None and is_in_memory(y):
-        is_column = estimator._kind == "numbers" and getattr(y, "shape", ())[1:] == (1,)
-        if is_column and not get_tags(estimator).target_tags.multi_output:
-            # As scikit-learn's own: what takes no columns warns of one.
-            y = column_or_1d(y, warn=True)
-        y = check_targets(y, estimator._kind)
+        X = Source(check_rows(estimator, X.given, n_least=2), "memory")
+    target = None if y is None else open_named(y, "y")
+    if target is not None and target.in_memory:
+        labels = _check_target(estimator, target.given)
+        target = Source(labels, "memory")
+        if X.in_memory:
+            with _one_error():
+                check_consistent_length(X.given, labels)
+    weight = None if sample_weight is None else open_named(sample_weight, "sample_weight")
+    if weight is not None and weight.in_memory:
+        weight = Source(check_weights(weight.given), "memory")
+    return X, target, weight
+
+
+def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
+    """Return labels, or numbers, in memory as an array, much as scikit-learn checks them."""
+    is_column = estimator._kind == "numbers" and getattr(y, "shape", ())[1:] == (1,)
+    if is_column and not get_tags(estimator).target_tags.multi_output:
+        # As scikit-learn's own: what takes no columns warns of one.
+        y = column_or_1d(y, warn=True)
+    found = check_targets(y, estimator._kind)
+    if estimator._kind == "classes":
         with _one_error():
-            if estimator._kind == "classes":
-                # Each twice: few rows a class are warned of where labels of any container are
-                # counted.
-                check_classification_targets(np.tile(np.unique(y), 2))
-            if isinstance(X, np.ndarray):
-                check_consistent_length(X, y)
-    if sample_weight is not None and is_in_memory(sample_weight):
-        sample_weight = check_weights(sample_weight)
-    return X, y, sample_weight
+            # Each twice: few rows a class are warned of where labels of any container are counted.
+            check_classification_targets(np.tile(np.unique(found), 2))
+    return found
 
 
 def check_labels(y: Any) -> Labels:
@@ -350,9 +383,10 @@ def open_column_of(values: Any, name: str, kind: TargetKind = "classes") -> Any:
     """Return y or weights as an array if they are in memory, else as a Dask array; None stays."""
     if values is None:
         return None
-    if not is_in_memory(values):
-        return open_column(values, name, None if kind == "numbers" else 1)
-    return check_targets(values, kind) if name == "y" else check_weights(values)
+    source = open_named(values, name)
+    if not source.in_memory:
+        return open_column(source, name, None if kind == "numbers" else 1)
+    return check_targets(source.given, kind) if name == "y" else check_weights(source.given)
 
 
 def check_same_kind(y: Labels, classes: Labels) -> None:

@@ -16,9 +16,8 @@ from daskls.estimators.inputs import candidates
 from daskls.estimators.probability import PROBABILITY, ProbabilityParam
 from daskls.kernels.registry import find_kernel
 from daskls.methods.landmarks.method import L3
-from daskls.methods.landmarks.model import read_linear_model
+from daskls.methods.landmarks.parts import read_linear_model
 from daskls.records import Float64, SolverSpec
-from daskls.store.layout import Root
 
 __all__ = ["LandmarkSVC"]
 
@@ -249,5 +248,5 @@ class LandmarkSVC(LocalClassifier):
     def selected_(self) -> dict[str, Any] | None:
         """The chosen C, its candidates and their errors; None where one C was given."""
         check_is_fitted(self)
-        selected = Root.open(self._reader.path).attributes.get("selected")
+        selected = self._reader.root.attributes.get("selected")
         return selected and {name: selected[name] for name in ("C", "candidates", "errors")}

@@ -8,7 +8,7 @@ from daskls.estimators.base import LocalEstimator
 from daskls.estimators.inputs import params_from_json
 from daskls.methods.base import method_of
 from daskls.registry import find_class, load_object
-from daskls.store.files import local_path
+from daskls.store.artifacts import store_at
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle
 
@@ -47,17 +47,17 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
     ...     bool((same.predict(X) == model.predict(X)).all())
     True
     """
-    folder = local_path(path, what="model")
-    reader = ModelReader(folder)
+    store = store_at(path, what="model")
+    reader = ModelReader(store)
     name = reader.meta["estimator"]
     place = find_class(name)
     if place is None:
         raise StoreError(
-            f"The model at {folder} is a {name}, which this daskls does not know. Upgrade daskls."
+            f"The model at {store} is a {name}, which this daskls does not know. Upgrade daskls."
         )
     # What this process kept open of the model may be older than what is there now.
-    method_of(reader.method, f"The model at {folder}").check_index(reader)
+    method_of(reader.method, f"The model at {store}").check_index(reader)
     kind: type[LocalEstimator] = load_object(place)
     estimator = kind(**{**kind._before, **params_from_json(reader.meta["params"])})
     estimator.set_params(client=client)
-    return estimator._adopt(ModelHandle(str(folder), reader.fingerprint))
+    return estimator._adopt(ModelHandle(store.where(), reader.fingerprint))

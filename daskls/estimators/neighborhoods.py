@@ -17,7 +17,6 @@ from daskls.estimators.scale import FEATURE_SCALE, ScalesFeatures, has_width
 from daskls.kernels.registry import kernels_with
 from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.records import SolverSpec
-from daskls.store.layout import Root
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
@@ -157,7 +156,7 @@ def open_widths(estimator: Any) -> tuple[float, ...] | None:
 def selection_of(estimator: Any) -> dict[str, Any] | None:
     """Return what a fit has selected for the whole model; None where all was given."""
     check_is_fitted(estimator)
-    root = Root.open(estimator._reader.path)
+    root = estimator._reader.root
     selected: dict[str, Any] | None = root.attributes.get("selected")
     return selected
 

@@ -15,17 +15,18 @@ from daskls.estimators.base import SharesClient
 from daskls.estimators.columns import check_names, keep_names
 from daskls.estimators.docs import share_docs
 from daskls.estimators.falk import PERCENTILES, FalkSVC
-from daskls.estimators.inputs import check_input, is_in_memory
+from daskls.estimators.inputs import check_input
 from daskls.estimators.knn import KNNSVC, check_single
 from daskls.estimators.neighborhoods import SVM_CONSTRAINTS, NeighborhoodClassifier, svm_spec
 from daskls.estimators.scale import FeatureScaleParam
+from daskls.plan import Bill
 from daskls.records import Float64, TargetKind
 from daskls.run.compute import compute
 from daskls.run.rows import open_rows
 from daskls.run.values import check_values
+from daskls.sources.door import open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
-from daskls.tables.frames import is_array_like
-from daskls.tables.paths import is_table
+from daskls.store.temporary import Scratch
 
 __all__ = ["FalkNoiseFilter", "KNNSVMNoiseFilter"]
 
@@ -76,30 +77,49 @@ class NoiseFilter(SharesClient):
         from daskls.methods.neighborhoods.noise import agree_array, agree_lazily
 
         self._validate_params()
-        if is_table(X) and not (is_array_like(X) and y is not None):
+        source = open_source(X)
+        if source.is_table(y):
             raise DataError(
                 "A noise filter takes arrays, and X is a table; write the table as a "
                 "data set first: daskls convert, or daskls.datasets.convert, and pass its path."
             )
-        self.model_ = self._classifier().fit(X, y)
+        self.model_ = self._classifier().fit(source, y)
         self.classes_ = self.model_.classes_
         self.n_features_in_ = self.model_.n_features_in_
         keep_names(self, self.model_._reader.meta.get("feature_names"))
         handle = self.model_._handle
-        if is_in_memory(X) and is_in_memory(y):
-            X, y, _ = check_input(self, X, y, None)
-            self._agreement = agree_array(np.asarray(X), np.asarray(y), handle, self.classes_)
+        rows, target, _ = check_input(self, source, y, None)
+        if rows.in_memory and target is not None and target.in_memory:
+            self._agreement = agree_array(rows.given, target.given, handle, self.classes_)
             return self
-        if y is not None and is_in_memory(y):
+        if target is not None and target.in_memory:
             # Labels in memory travel with the graph: no file of them has to outlive this call.
-            y = da.from_array(np.asarray(y), chunks=max(len(y), 1))
-        if is_in_memory(X):
-            X = da.from_array(np.asarray(X), chunks=(max(len(X), 1), -1))
+            target = open_source(da.from_array(target.given, chunks=max(len(target.given), 1)))
+        if rows.in_memory:
+            rows = open_source(da.from_array(rows.given, chunks=(max(len(rows.given), 1), -1)))
         # Nothing is in memory now, so nothing is written to the scratch folder.
-        scratch = self.model_._reader.path / ".no-input"
-        with open_rows(X, y, None, scratch) as rows:
-            self._agreement = agree_lazily(rows.X, rows.y, handle, self.classes_, rows.classes)
+        scratch = Scratch.temporary()
+        with open_rows(rows, target, None, scratch) as opened:
+            X, y, classes = opened.X, opened.y, opened.classes
+            self._agreement = agree_lazily(X, y, handle, self.classes_, classes)
         return self
+
+    def plan(self, X: Any, y: Any = None, **asked: Any) -> Bill:
+        """Return what the fit of the classifier would cost: `LocalClassifier.plan`.
+
+        Evaluating every row by it comes on top.
+
+        Parameters
+        ----------
+        X, y : as of `fit`; or the shape of X
+        asked : keywords of the classifier's ``plan``
+
+        Raises
+        ------
+        DataError : a table whose rows only reading tells; a shape without rows or features
+        """
+        self._validate_params()
+        return self._classifier().plan(X, y, **asked)
 
     def _keep(self, threshold: float) -> Any:
         check_is_fitted(self, "model_")
@@ -126,13 +146,13 @@ class NoiseFilter(SharesClient):
         DataError : another number of rows than in `fit`
         """
         keep = self.keep_
-        if isinstance(X, (str, os.PathLike)):
+        if isinstance(X, str | os.PathLike):
             raise DataError(
                 f"transform takes arrays, not the path {os.fspath(X)!r}; clean_dataset writes a "
                 "data set without the rows that look mislabeled."
             )
         check_values(X, "X")
-        if is_in_memory(X):
+        if open_source(X).in_memory:
             X = np.asarray(X)
         elif not isinstance(X, da.Array):
             X = da.from_array(X, chunks=X.chunks)
@@ -181,7 +201,7 @@ class NoiseFilter(SharesClient):
         DataError : another number of rows, or other names of columns, than in `fit`
         """
         check_is_fitted(self, "model_")
-        check_names(self, source)
+        check_names(self, open_source(source))
         dataset = open_dataset(source)
         (keep,) = compute([self.keep_], self.client)
         if len(keep) != dataset.n_rows or dataset.y is None:

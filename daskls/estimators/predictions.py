@@ -14,7 +14,6 @@ from daskls.estimators.inputs import (
     check_labels,
     check_rows,
     check_same_kind,
-    is_in_memory,
     open_column_of,
 )
 from daskls.estimators.probability import OfProbabilities, check_probabilities
@@ -33,12 +32,12 @@ from daskls.run.compute import compute
 from daskls.run.labels import check_numbers
 from daskls.run.rows import find_labels, open_blocks, open_whole
 from daskls.run.scan import name_codes
-from daskls.store.files import local_path
+from daskls.sources.door import Source, open_source
+from daskls.sources.encoding import TableEncoding
+from daskls.sources.frames import with_labels
+from daskls.store.artifacts import store_at
 from daskls.store.reader import ModelReader
-from daskls.store.temporary import ModelHandle, temporary_path
-from daskls.tables.encoding import TableEncoding
-from daskls.tables.frames import is_array_like, with_labels
-from daskls.tables.paths import is_table
+from daskls.store.temporary import ModelHandle, Scratch
 
 __all__ = ["ClassAnswers", "NumberAnswers", "Predictions"]
 
@@ -59,22 +58,24 @@ class Predictions:
 
     def _predict_in_kind(self, X: Any, wanted: Wanted) -> Any:
         """Answer in kind: in memory for rows in memory, lazily for anything else."""
-        check_is_fitted(self)
-        if self._asks_by_name(X):
-            from daskls.estimators.tables import answer_table
+        X = open_source(X)
+        if X.in_memory:
+            rows = check_rows(self, X.given)
+            self._check_width(rows.shape[1])
+            return predict_array(rows, self._handle, wanted)
+        lazy = open_whole(X, "X", SUPER_NBYTES)
+        self._check_width(lazy.shape[1])
+        return predict_lazily(lazy, self._handle, wanted, self._reader.target)
 
-            return answer_table(self, X, lambda rows: self._predict_in_kind(rows, wanted))
-        if is_in_memory(X):
-            X = check_rows(self, X)
-            self._check_width(X.shape[1])
-            return predict_array(X, self._handle, wanted)
-        X = open_whole(X, "X", SUPER_NBYTES)
-        self._check_width(X.shape[1])
-        return predict_lazily(X, self._handle, wanted, self._reader.target)
-
-    def _asks_by_name(self, X: Any) -> bool:
+    def _asks_by_name(self, X: Source) -> bool:
         """Whether X is a table whose columns are to be found, and not an array in a frame."""
-        return is_table(X) and (hasattr(self, "table_") or not is_array_like(X))
+        return X.has_columns and (hasattr(self, "table_") or X.kind != "frame")
+
+    def _answer_table(self, X: Source, wanted: Wanted) -> Any:
+        """Answer a table, whose columns are found by name."""
+        from daskls.estimators.tables import answer_table
+
+        return answer_table(self, X, lambda rows: self._predict_in_kind(rows, wanted))
 
     def _check_width(self, n_features: int) -> None:
         """Refuse rows of another width than the training rows had."""
@@ -93,7 +94,7 @@ class Predictions:
         ------
         DataError : no y, or no rows
         """
-        y, classes = find_labels(X, y)
+        y, classes = find_labels(open_source(X), y)
         columns = (
             open_column_of(y, "y", self._kind),
             open_column_of(sample_weight, "sample_weight"),
@@ -107,18 +108,21 @@ class Predictions:
         self, X: Any, path: str | os.PathLike[str], wanted: Wanted, on_progress: Any
     ) -> None:
         """Write what is wanted of each row into a new Zarr array, block by block."""
-        if is_table(X):
+        source = open_source(X)
+        if source.has_columns:
             from daskls.estimators.tables import query_rows
 
-            scratch = temporary_path()
-            with query_rows(self, X, None, scratch, with_y=False, on_progress=on_progress) as rows:
+            scratch = Scratch.temporary()
+            with query_rows(
+                self, source, None, scratch, with_y=False, on_progress=on_progress
+            ) as rows:
                 self._write_to_zarr(rows, path, wanted, on_progress)
             return
-        check_names(self, X)
-        self._check_width(open_blocks(X, "X").shape[1])
-        target = local_path(path, what="output")
+        check_names(self, source)
+        self._check_width(open_blocks(source, "X").shape[1])
+        target = store_at(path, what="output").where()
         own = self._reader.target
-        predict_to_zarr(X, self._handle, wanted, own, target, self.client, on_progress)
+        predict_to_zarr(source, self._handle, wanted, own, target, self.client, on_progress)
 
 
 class ClassAnswers(Predictions):
@@ -149,9 +153,11 @@ class ClassAnswers(Predictions):
             training, other names of them, or another order
         """
         check_is_fitted(self)
-        if not self._asks_by_name(X):
-            check_names(self, X)
-        return self._predict_in_kind(X, self.classes_)
+        source = open_source(X)
+        if self._asks_by_name(source):
+            return self._answer_table(source, self.classes_)
+        check_names(self, source)
+        return self._predict_in_kind(source, self.classes_)
 
     def decision_function(self, X: Any) -> Any:
         """Return the decision values.
@@ -164,8 +170,9 @@ class ClassAnswers(Predictions):
         -------
         scores : array (n,) for two classes, positive for ``classes_[1]``; else (n, n_classes),
             one-vs-one votes with summed confidences as in scikit-learn, -1 for a class that has
-            no row in the cell; of `LandmarkSVC` the value of each class against the rest. NumPy
-            for NumPy, else a lazy Dask array.
+            no row in the cell; of `LandmarkSVC` the value of each class against the rest. With
+            ``max_false_alarm`` less the threshold that it came to. NumPy for NumPy, else a lazy
+            Dask array.
 
         Raises
         ------
@@ -178,9 +185,11 @@ class ClassAnswers(Predictions):
         cell of one class of a pair counts as 1 for it, a cell of neither as 0.
         """
         check_is_fitted(self)
-        if not self._asks_by_name(X):
-            check_names(self, X)
-        return self._predict_in_kind(X, SCORES)
+        source = open_source(X)
+        if self._asks_by_name(source):
+            return self._answer_table(source, SCORES)
+        check_names(self, source)
+        return self._predict_in_kind(source, SCORES)
 
     @OfProbabilities
     def predict_proba(self, X: Any) -> Any:
@@ -205,12 +214,15 @@ class ClassAnswers(Predictions):
         Decision values are mapped to probabilities, which are normalized where there are more than
         two classes. Of votes, the margin of each class over the best other class is mapped. Each
         class has a map of its own, and `class_weight` moves decision values alone: the likeliest
-        class may differ from that of `predict`, where two are about as likely.
+        class may differ from that of `predict`, where two are about as likely. With
+        ``max_false_alarm`` it does for scores between the usual threshold and that of the bound.
         """
         check_is_fitted(self)
-        if not self._asks_by_name(X):
-            check_names(self, X)
-        return self._predict_in_kind(X, PROBABILITIES)
+        source = open_source(X)
+        if self._asks_by_name(source):
+            return self._answer_table(source, PROBABILITIES)
+        check_names(self, source)
+        return self._predict_in_kind(source, PROBABILITIES)
 
     @OfProbabilities
     def predict_log_proba(self, X: Any) -> Any:
@@ -242,7 +254,8 @@ class ClassAnswers(Predictions):
         """
         check_is_fitted(self)
         X, y = with_labels(X, y)
-        if is_table(X) and (y is None or isinstance(y, str)):
+        X = open_source(X)
+        if X.has_columns and (y is None or isinstance(y, str)):
             from daskls.estimators.tables import score_table
 
             return score_table(self, X, y, self.score)
@@ -333,8 +346,9 @@ class NumberAnswers(Predictions):
 
         Returns
         -------
-        numbers : float64 array (n,), or (n, t) where y had t columns, more than one; in the units
-            of y. NumPy for NumPy and for tables; else a lazy Dask array in X's row chunks.
+        numbers : float64 array (n,), or (n, t) where y had t columns, more than one, or (n, q) of
+            a sequence of q levels, in its order; in the units of y. NumPy for NumPy and for tables;
+            else a lazy Dask array in X's row chunks.
 
         Raises
         ------
@@ -342,9 +356,11 @@ class NumberAnswers(Predictions):
             training, other names of them, or another order
         """
         check_is_fitted(self)
-        if not self._asks_by_name(X):
-            check_names(self, X)
-        return self._predict_in_kind(X, OF_NUMBERS)
+        source = open_source(X)
+        if self._asks_by_name(source):
+            return self._answer_table(source, OF_NUMBERS)
+        check_names(self, source)
+        return self._predict_in_kind(source, OF_NUMBERS)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R2 on X and y: 1 is perfect, 0 what the mean of y comes to; of columns the mean.
@@ -362,12 +378,17 @@ class NumberAnswers(Predictions):
         """
         check_is_fitted(self)
         X, y = with_labels(X, y)
-        if is_table(X) and (y is None or isinstance(y, str)):
+        X = open_source(X)
+        if X.has_columns and (y is None or isinstance(y, str)):
             from daskls.estimators.tables import score_table
 
             return score_table(self, X, y, self.score)
         numbers, y, classes, weight = self._measured(X, y, sample_weight)
         check_numbers(y.dtype, classes)
+        return self._scored(y, numbers, weight)
+
+    def _scored(self, y: AnyArray, numbers: Float64, weight: Float64 | None) -> float:
+        """Return the score of answers."""
         return float(r2_score(y, numbers, sample_weight=weight))
 
     def predict_to_zarr(

@@ -5,14 +5,15 @@ import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import dask
 
 from daskls.errors import StoreError
 from daskls.run.identity import check_free
-from daskls.store.files import disk_errors, local_path
-from daskls.store.folder import Folder
+from daskls.store.artifacts import open_store, store_at
+from daskls.store.backend import Backend
+from daskls.store.files import disk_errors
+from daskls.store.groups import DESCRIPTION
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
@@ -23,17 +24,19 @@ MAX_EMBEDDED_NBYTES = 64 << 20
 # What a killed fit may have left in a store; it is no part of the model.
 NOT_MODEL = ("exchange-*", "input-*", ".*")
 SAVE_AGAIN = "call save again"
+# The model in a temporary folder, and in a pickle.
+TEMPORARY = "model.zarr"
 
 
-def choose_store(store: str | os.PathLike[str] | None) -> tuple[Path, TemporaryFolder | None]:
-    """Return the model's folder, given or temporary, and the object that keeps a temporary one."""
+def choose_store(store: str | os.PathLike[str] | None) -> tuple[Backend, TemporaryFolder | None]:
+    """Return the model's store, given or temporary, and the object that keeps a temporary one."""
     if store is not None:
-        path = local_path(store)
-        with disk_errors(path):
-            check_free(path)
-        return path, None
+        given = store_at(store)
+        with disk_errors(given.where()):
+            check_free(given)
+        return given, None
     keep = TemporaryFolder(dask.config.get("temporary-directory", None))
-    return keep.path / "model.zarr", keep
+    return open_store(keep.where / TEMPORARY), keep
 
 
 @contextmanager
@@ -59,16 +62,20 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
     ------
     StoreError : when ``target`` exists, or its disk is full or cannot be written
     """
-    path = local_path(target, what="target")
-    parent = Folder(str(path.parent), SAVE_AGAIN)
-    parent.make()
-    if parent.exists(path.name):
-        raise StoreError(f"{path} exists already; give another path or remove it first.")
-    with handle.in_use(), parent.attempt(path.name) as attempt:
-        source = Root.open(handle.path).store
-        for key in source.below(skip=NOT_MODEL):
-            attempt.write(key, source.read(key, source.size(key)))
-        attempt.move()
+    copy = store_at(target, what="target")
+    copy.then = SAVE_AGAIN
+    is_ours = False
+    if not copy.exists(""):
+        with handle.in_use():
+            source = open_store(handle.location)
+            is_ours = copy.copy_from(source, _keys_of(source), DESCRIPTION)
+    if not is_ours:
+        raise StoreError(f"{copy} exists already; give another path or remove it first.")
+
+
+def _keys_of(model: Backend) -> Iterator[str]:
+    """Yield the keys of a model's artifacts."""
+    yield from Root.open(model).store.below(skip=NOT_MODEL)
 
 
 def embed_model(handle: ModelHandle) -> bytes:
@@ -79,7 +86,7 @@ def embed_model(handle: ModelHandle) -> bytes:
     StoreError : when it is larger than `MAX_EMBEDDED_NBYTES`, or was removed
     """
     with handle.in_use():
-        source = Root.open(handle.path).store
+        source = Root.open(handle.location).store
         nbytes = source.nbytes()
         if nbytes > MAX_EMBEDDED_NBYTES:
             raise StoreError(
@@ -91,7 +98,7 @@ def embed_model(handle: ModelHandle) -> bytes:
         with tarfile.open(fileobj=buffer, mode="w") as archive:
             for key in source.below():
                 content = source.read(key, nbytes)
-                entry = tarfile.TarInfo(f"model.zarr/{key}")
+                entry = tarfile.TarInfo(f"{TEMPORARY}/{key}")
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
@@ -99,8 +106,9 @@ def embed_model(handle: ModelHandle) -> bytes:
 
 def extract_model(content: bytes) -> ModelHandle:
     """Put an embedded model into a new temporary folder."""
-    path, keep = choose_store(None)
-    unpacking = disk_errors(path, "load the pickle again")
+    store, keep = choose_store(None)
+    assert keep is not None
+    unpacking = disk_errors(store.where(), "load the pickle again")
     with unpacking, tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        archive.extractall(path.parent, filter="data")
-    return ModelHandle(str(path), str(Root.open(path).attributes["fingerprint"]), keep)
+        archive.extractall(keep.where, filter="data")
+    return ModelHandle(store.where(), str(Root.open(store).attributes["fingerprint"]), keep)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,29 +12,27 @@ import dask.array as da
 import numpy as np
 
 from daskls.datasets import convert
-from daskls.datasets.readers._table import listed
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.console import progress_bars
 from daskls.records import AnyArray, TargetKind
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
+from daskls.sources.base import TableSource, listed
+from daskls.sources.door import Source, check_label
+from daskls.sources.encoding import ColumnEncoding, TableEncoding
+from daskls.sources.frames import all_columns, open_frame
+from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
+from daskls.sources.scan import scan_labels, scan_table
+from daskls.sources.write import WEIGHTS, RowsDone, encoded, write_features
+from daskls.store.backend import Backend
 from daskls.store.files import expand_path
-from daskls.store.folder import Folder
-from daskls.store.temporary import temporary_path
-from daskls.tables.encoding import ColumnEncoding, TableEncoding
-from daskls.tables.frames import column_names, is_array_like, is_dask_frame, open_frame
-from daskls.tables.labels import asked_label_column, check_no_feature, pick_label_column
-from daskls.tables.paths import check_label, open_table, table_kind
-from daskls.tables.scan import scan_labels, scan_table
-from daskls.tables.source import TableSource
-from daskls.tables.write import WEIGHTS, RowsDone, write_table
+from daskls.store.temporary import Scratch, temporary_path
 
 __all__ = [
     "TableOptions",
     "answer_table",
     "encoded_lazily",
     "query_rows",
-    "removed",
     "score_table",
     "training_rows",
     "unknown_of",
@@ -120,30 +118,20 @@ def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
 
 
 @contextmanager
-def removed(folder: Path) -> Iterator[Path]:
-    """Remove a folder at the end."""
-    try:
-        yield folder
-    finally:
-        Folder(str(folder.parent)).drop(folder.name)
-
-
-@contextmanager
-def unless_empty(store: Path) -> Iterator[None]:
+def unless_empty(store: Backend) -> Iterator[None]:
     """Remove a store that a refused table leaves empty, as one refused before it is begun."""
     try:
         yield
     except BaseException:
-        with suppress(OSError):
-            store.rmdir()
+        store.unmake()
         raise
 
 
 @contextmanager
 def training_rows(
-    X: Any,
+    X: Source,
     label: Any,
-    scratch: Path,
+    scratch: Scratch,
     options: TableOptions,
     seed: int,
     verbose: int,
@@ -155,19 +143,19 @@ def training_rows(
 
     Parameters
     ----------
-    X : path or frame, as `is_table` tells
+    X : Source. A table, or a file of features.
     label : str or None. The column of labels.
-    scratch : Path. A folder for the data set; removed with the context.
+    scratch : Scratch. For the data set; removed with the context.
     options : TableOptions
     seed : int
     verbose : int. Whether a bar shows the rows that are converted, and lines say what became of
         the columns.
     kind : "classes" or "numbers". What the column of labels holds.
     """
-    with removed(scratch):
+    with scratch:
         with progress_bars(show=bool(verbose)) as on_progress:
-            if _holds_arrays(X):
-                options.check_unused(str(X))
+            if X.kind == "features":
+                options.check_unused(X.where)
                 table = None
                 path = _convert_arrays(X, label, scratch, None, on_progress, kind)
             else:
@@ -175,20 +163,20 @@ def training_rows(
         if verbose and table is not None:
             print(*table.describe(), sep="\n")
         has_weights = table is not None and table.weight is not None
-        yield path, table, str(scratch / WEIGHTS / "X") if has_weights else None
+        yield path, table, f"{scratch.shared}/{WEIGHTS}/X" if has_weights else None
 
 
 def _convert_table(
-    X: Any,
+    X: Source,
     label: str | None,
-    scratch: Path,
+    scratch: Scratch,
     options: TableOptions,
     seed: int,
     on_progress: Listener,
     kind: TargetKind,
 ) -> tuple[str, TableEncoding]:
     """Write a table as a data set; return its path, and how columns became features."""
-    source = open_table(X, label, scratch)
+    source = X.open(label, scratch.folder)
     label = pick_label_column(source, label, required=True)
     weight = weight_column(source, options.weight, label)
     found = scan_table(
@@ -201,17 +189,9 @@ def _convert_table(
         kind=kind,
     )
     encoding = replace(found.encoding, weight=weight)
-    dataset = write_table(
-        source,
-        encoding,
-        scratch / "rows",
-        label=label,
-        labels=found.labels,
-        weight=weight,
-        n_rows=found.n_rows,
-        on_rows=_rows_done("convert", on_progress),
-    )
-    return dataset.path, encoding
+    features = encoded(source, encoding, label=label, labels=found.labels, n_rows=found.n_rows)
+    progress = _rows_done("convert", on_progress)
+    return write_features(features, f"{scratch.shared}/rows", on_rows=progress).path, encoding
 
 
 def weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
@@ -238,59 +218,60 @@ def leads_somewhere(path: str) -> bool:
     return "://" in path or os.path.lexists(expand_path(path))
 
 
-def _holds_arrays(X: Any) -> bool:
-    """Whether X is the path of a file of arrays, whose columns have no names."""
-    return isinstance(X, str | os.PathLike) and table_kind(X) == "arrays"
-
-
 def _convert_arrays(
-    X: Any,
+    X: Source,
     label: str | None,
-    scratch: Path,
+    scratch: Scratch,
     n_features: int | None,
     on_progress: Listener,
     kind: TargetKind,
 ) -> str:
     """Write a file of arrays as a data set; return its path."""
     number = int(label) if label is not None and label.lstrip("-").isdigit() else label
-    target = scratch / "rows"
-    is_sparse = Path(X).suffix.lower() not in (".npz", ".npy")
+    target = f"{scratch.shared}/rows"
+    takes_width = X.format is not None and "n_features" in X.format.takes
     convert(
-        X,
+        X.given,
         target,
         label=number,
-        n_features=n_features if is_sparse else None,
+        n_features=n_features if takes_width else None,
         progress=_rows_done("convert", on_progress),
         task="classification" if kind == "classes" else "regression",
     )
-    return str(target)
+    return target
 
 
 @contextmanager
 def query_rows(
-    estimator: Any, X: Any, label: str | None, scratch: Path, *, with_y: bool, on_progress: Listener
+    estimator: Any,
+    X: Source,
+    label: str | None,
+    scratch: Scratch,
+    *,
+    with_y: bool,
+    on_progress: Listener,
 ) -> Iterator[str]:
     """Yield the path of a data set with the rows of a table, as a model takes them.
 
     Parameters
     ----------
     estimator : fitted estimator
-    X : path or frame, as `is_table` tells
+    X : Source. A table, or a file of features.
     label : str or None. The column of labels; None: that of the training table.
-    scratch : Path. A folder for the data set; removed with the context.
+    scratch : Scratch. For the data set; removed with the context.
     with_y : bool. Whether the labels are wanted.
     on_progress : called with a `Progress` after each batch, or None
     """
-    with removed(scratch):
-        if _holds_arrays(X):
+    with scratch:
+        if X.kind == "features":
             # A single array of queries holds no label, whatever its width: none is guessed.
-            is_bare = not with_y and Path(X).suffix.lower() == ".npy"
+            is_bare = not with_y and X.files[0].suffix.lower() == ".npy"
             own = label or ("none" if is_bare else None)
             width = estimator.n_features_in_
             yield _convert_arrays(X, own, scratch, width, on_progress, estimator._kind)
             return
         own = getattr(estimator, "table_", None)
-        source = open_table(X, label or (own.label if own else None), scratch)
+        source = X.open(label or (own.label if own else None), scratch.folder)
         if with_y:
             label = asked_label_column(source, label, own.label if own else None)
         encoding = own or _plain_encoding(estimator, source, label)
@@ -298,16 +279,16 @@ def query_rows(
         if with_y and label is not None:
             check_no_feature(label, encoding.column_names)
             n_rows, labels = scan_labels(source, label, estimator._kind)
-        dataset = write_table(
+        features = encoded(
             source,
-            encoding,
-            scratch / "rows",
+            replace(encoding, weight=None),
             label=label if with_y else None,
             labels=labels,
             n_rows=n_rows,
             with_names=hasattr(estimator, "feature_names_in_"),
-            on_rows=_rows_done("convert", on_progress),
         )
+        progress = _rows_done("convert", on_progress)
+        dataset = write_features(features, f"{scratch.shared}/rows", on_rows=progress)
         if not dataset.n_rows:
             raise DataError(f"{source.where} has no rows, so there is nothing to predict.")
         yield dataset.path
@@ -355,43 +336,47 @@ def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
     return da.concatenate(blocks)
 
 
-def answer_table(estimator: Any, X: Any, answer: Callable[[Any], Any]) -> Any:
+def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any:
     """Predict the rows of a table, whose columns are found by name.
 
     Parameters
     ----------
     estimator : fitted estimator
-    X : path or frame, as `is_table` tells
+    X : Source. A table, or a file of features.
     answer : predicts rows of features: an array, a Dask array, or the path of a data set
 
     Returns
     -------
     answers : NumPy array, in row order; a lazy Dask array for a Dask DataFrame
     """
-    if is_dask_frame(X):
+    if X.kind == "dask table":
         encoding = getattr(estimator, "table_", None)
         if encoding is None:
-            encoding = _plain_encoding(estimator, open_frame(X, temporary_path()), None)
-        return answer(encoded_lazily(X, encoding))
-    if is_array_like(X):
+            encoding = _plain_encoding(estimator, X.open(None, temporary_path()), None)
+        return answer(encoded_lazily(X.given, encoding))
+    if X.kind == "frame":
         # In memory already: a query of few rows should not wait for a disk.
-        estimator.table_.check_columns([str(name) for name in column_names(X)])
-        return answer(encode_partition(X, estimator.table_, 0))
-    with query_rows(estimator, X, None, temporary_path(), with_y=False, on_progress=None) as rows:
+        estimator.table_.check_columns([str(name) for name in all_columns(X.given)])
+        return answer(encode_partition(X.given, estimator.table_, 0))
+    with query_rows(
+        estimator, X, None, Scratch.temporary(), with_y=False, on_progress=None
+    ) as rows:
         (answers,) = compute([answer(rows)], estimator.client)
     return answers
 
 
-def score_table(estimator: Any, X: Any, label: Any, score: Callable[[str], float]) -> float:
+def score_table(estimator: Any, X: Source, label: Any, score: Callable[[str], float]) -> float:
     """Return the score on a table.
 
     Parameters
     ----------
     estimator : fitted estimator
-    X : path or frame, as `is_table` tells
+    X : Source. A table, or a file of features.
     label : str or None. The column of labels; None: that of the training table.
     score : scores a data set by its path
     """
     check_label(label)
-    with query_rows(estimator, X, label, temporary_path(), with_y=True, on_progress=None) as rows:
+    with query_rows(
+        estimator, X, label, Scratch.temporary(), with_y=True, on_progress=None
+    ) as rows:
         return score(rows)

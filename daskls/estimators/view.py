@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TextIO
 
 import dask
 from rich.console import Console
 
 from daskls.estimators.console import progress_bars
-from daskls.records import TargetKind
+from daskls.records import MeasuredAs
 from daskls.run.client import current_client, in_task
 from daskls.run.progress import OnCut, Progress
+from daskls.store.backend import Backend
 
 log = logging.getLogger("daskls")
 
@@ -46,8 +46,8 @@ class View:
 def fit_view(
     estimator: str,
     shape: tuple[int, int],
-    target: TargetKind,
-    store: Path,
+    target: MeasuredAs,
+    store: Backend,
     client: Any,
     verbose: int,
 ) -> Iterator[View]:
@@ -57,8 +57,8 @@ def fit_view(
     ----------
     estimator : str
     shape : (int, int). Rows and features.
-    target : "classes" or "numbers". What is learned.
-    store : Path. The model's folder.
+    target : "classes", "numbers" or "levels". What is learned.
+    store : Backend. The model's.
     client : distributed client, or None for the current scheduler
     verbose : int. Above 0, progress is shown here; on the dashboard it is shown anyway.
     """
@@ -140,9 +140,9 @@ def _notebook_front(tell: _Teller) -> Any:
     return widget
 
 
-def _page_front(store: Path, client: Any, say: Callable[[str], None]) -> Any:
+def _page_front(store: Backend, client: Any, say: Callable[[str], None]) -> Any:
     """Return what tells the scheduler."""
     from daskls.live.dashboard import Dashboard
     from daskls.live.fit import read_bundles
 
-    return Dashboard(str(store), client, partial(read_bundles, store), say)
+    return Dashboard(store.where(), client, partial(read_bundles, store), say)

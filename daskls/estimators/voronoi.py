@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval
 
-from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor
+from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor, GridShape
 from daskls.estimators.docs import share_docs
 from daskls.estimators.probability import ProbabilityParam
 from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
@@ -33,8 +33,8 @@ class VoronoiSVC(CellClassifier):
         Maximum number of rows of a cell. Training costs about rows x cell_size (of least squares
         times cell_size once more); larger cells are often more accurate. None: 2000; of least
         squares 4000 up to 60,000 rows of data.
-    {loss, cell_kernel, cell_C, cell_gamma, degree, coef0, cell_cv, fit_intercept, cell_tol}
-    {search, refit}
+    {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
+    {fit_intercept, cell_tol, search, refit}
     n_partitions : int, >= 1, default 1
         The number of different partitions of space. Their decision functions, clipped to [-1, 1],
         are averaged: rows that one partition separates share a cell in another. With more than two
@@ -42,12 +42,14 @@ class VoronoiSVC(CellClassifier):
         is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
         The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
         and differ in their folds only.
-    {feature_coding, feature_scale, class_weight, probability, store, client, random_state, verbose}
+    {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
+    {store, client, random_state, verbose}
 
     Attributes
     ----------
     {classes_, n_features_in_, feature_names_in_}
     {coded_features_, feature_scale_}
+    {false_alarm_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a cell: rows, classes, C, gamma, validation
@@ -98,9 +100,11 @@ class VoronoiSVC(CellClassifier):
         kernel: str = "auto",
         C: Candidates = None,
         gamma: Candidates = None,
+        n_grid: GridShape = None,
         degree: int = 3,
         coef0: float = 0.0,
         cv: int = 5,
+        scoring: Literal["tpr_x_tnr"] | None = None,
         fit_intercept: bool = False,
         tol: float = 1e-3,
         search: Literal["refine", "full"] = "refine",
@@ -108,8 +112,11 @@ class VoronoiSVC(CellClassifier):
         n_partitions: int = 1,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
+        cache_size: float | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         probability: ProbabilityParam = "auto",
+        max_false_alarm: float | None = None,
+        delta: float = 0.05,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -120,9 +127,11 @@ class VoronoiSVC(CellClassifier):
         self.kernel = kernel
         self.C = C
         self.gamma = gamma
+        self.n_grid = n_grid
         self.degree = degree
         self.coef0 = coef0
         self.cv = cv
+        self.scoring = scoring
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.search = search
@@ -130,8 +139,11 @@ class VoronoiSVC(CellClassifier):
         self.n_partitions = n_partitions
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale
+        self.cache_size = cache_size
         self.class_weight = class_weight
         self.probability = probability
+        self.max_false_alarm = max_false_alarm
+        self.delta = delta
         self.store = store
         self.client = client
         self.random_state = random_state

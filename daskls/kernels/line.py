@@ -21,7 +21,7 @@ from daskls.kernels.hinge import ascend
 from daskls.kernels.offset import ascend_with_offset
 from daskls.kernels.steps import GENERAL, UNIT, ZERO
 
-__all__ = ["line_solver"]
+__all__ = ["choose_start", "line_solver"]
 
 
 @inline_jit
@@ -57,7 +57,7 @@ def _training_bounds(bounds, start, stop):
 
 
 @inline_jit
-def _set_start(
+def choose_start(
     i, costs, at_bound, own, own_product, seed, seed_product, seed_cost, before, product, signs,
     bound, beta, grad,
 ):  # fmt: skip
@@ -140,7 +140,7 @@ def _solve_lines(
         for i in range(costs.shape[0]):
             before = beta
             beta = betas[i, lo:hi]
-            _set_start(
+            choose_start(
                 i, costs, True, own, bound_products[lo:hi], seeds[lo:hi], seed_products[lo:hi],
                 seed_cost, before, scratch, y, bound, beta, grad,
             )  # fmt: skip
@@ -172,7 +172,7 @@ def _solve_lines_with_offset(
         for i in range(costs.shape[0]):
             before = beta
             beta = betas[i, lo:hi]
-            _set_start(
+            choose_start(
                 i, costs, False, own, bound_products[lo:hi], seeds[lo:hi], seed_products[lo:hi],
                 seed_cost, before, scratch, y, bound, beta, grad,
             )  # fmt: skip

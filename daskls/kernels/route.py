@@ -10,7 +10,15 @@ import numpy as np
 from daskls.kernels._jit import exact_jit
 from daskls.records import Float64, Int32, Reals
 
-__all__ = ["center_rows", "nearest_point", "padded_tiles", "project", "route"]
+__all__ = [
+    "center_rows",
+    "is_plain",
+    "nearest_point",
+    "padded_tiles",
+    "project",
+    "route",
+    "take_centered",
+]
 
 # Rows centered at once: bounds the float64 copy of a block.
 CENTERED_ROWS = 4096
@@ -26,7 +34,7 @@ def _dot(a, b):
     """Return the inner product of two float64 vectors, in an order fixed by their length.
 
     Four partial sums hide the latency of the additions, whose order may not be changed: this is
-    compiled into both of its callers, and must round the same in both.
+    compiled into each of its callers, and must round the same in all.
     """
     n = a.shape[0]
     t0 = 0.0
@@ -45,13 +53,25 @@ def _dot(a, b):
 
 
 @exact_jit
-def project(A, rows, direction, out):
-    """Write the coordinate of some rows along ``direction``: A float64 (m, d), rows (k,) -> (k,).
+def project(X, rows, center, direction, out):
+    """Write the coordinate of some rows, less ``center``, along ``direction``: rows (k,) -> (k,).
 
-    Growing a tree and routing by it call the same product, so a row never changes sides.
+    Growing a tree and routing by it call the same product, so a row never changes sides. X float32
+    or float64 (m, d): rows are centered one by one, as a copy of all of them would be its largest.
     """
+    row = np.empty(X.shape[1])
     for i in range(rows.shape[0]):
-        out[i] = _dot(A[rows[i]], direction)
+        for j in range(row.shape[0]):
+            row[j] = np.float64(X[rows[i], j]) - center[j]
+        out[i] = _dot(row, direction)
+
+
+@exact_jit
+def take_centered(X, rows, center, out):
+    """Write some rows less ``center`` in float64: X float32 or float64 (m, d) -> (k, d)."""
+    for i in range(rows.shape[0]):
+        for j in range(X.shape[1]):
+            out[i, j] = np.float64(X[rows[i], j]) - center[j]
 
 
 @exact_jit
@@ -125,8 +145,7 @@ def route(
     leaves = np.zeros(len(X), dtype=np.int32)
     if len(thresholds) == 0:
         return leaves
-    is_plain = X.dtype in PLAIN_DTYPES and X.flags.c_contiguous
-    if is_plain and (axes >= 0).all():
+    if is_plain(X) and (axes >= 0).all():
         _route_axes(X, center, axes, thresholds, children, leaves)
         return leaves
     for start in range(0, len(X), CENTERED_ROWS):
@@ -134,6 +153,11 @@ def route(
         own = leaves[start : start + CENTERED_ROWS]
         _route_tile(tile, axes, directions, thresholds, children, own)
     return leaves
+
+
+def is_plain(X: Reals) -> bool:
+    """Whether compiled functions read rows in place."""
+    return X.dtype in PLAIN_DTYPES and X.flags.c_contiguous
 
 
 def padded_tiles(X: Reals, center: Float64) -> Iterator[tuple[slice, Float64]]:

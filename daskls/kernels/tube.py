@@ -3,7 +3,8 @@
 The dual of ``|f|^2 / 2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon)`` is to minimize
 ``beta' K beta / 2 - y' beta + epsilon sum_i |beta_i|`` over ``|beta_i| <= C_i``, with an offset b
 over ``sum_i beta_i = 0``. A row below 0 and a row above are one row here, where LIBSVM has two:
-a step ends where a beta meets 0, and goes on from there if it still pays.
+a step ends where a beta meets 0, and goes on from there if it still pays. With bounds of other
+sizes below and above and epsilon 0 it is quantile regression (Takeuchi et al., JMLR 2006).
 """
 
 import numpy as np
@@ -29,14 +30,15 @@ def _down(g, beta, epsilon):
 
 
 @jit
-def solve_tube(K, y, bounds, epsilon, offset, beta, g, most_violation, max_steps):
+def solve_tube(K, y, lower, upper, epsilon, offset, beta, g, most_violation, max_steps):
     """Step until no two rows violate the optimality conditions by more than a bound.
 
     Parameters
     ----------
     K : float64 array, shape (m, m), symmetric
     y : float64 array, shape (m,)
-    bounds : float64 array, shape (m,), >= 0. C of each row; 0 keeps a row out.
+    lower, upper : float64 arrays, shape (m,), <= 0 and >= 0. Bounds of each row's beta, of support
+        vector regression -C and C; both 0 keep a row out.
     epsilon : float, >= 0
     offset : bool. Whether the betas sum to 0; else rows step alone.
     beta : float64 array, shape (m,). Updated in place: a feasible start.
@@ -62,11 +64,11 @@ def solve_tube(K, y, bounds, epsilon, offset, beta, g, most_violation, max_steps
         i, j = -1, -1
         low, high = np.inf, -np.inf
         for k in range(m):
-            if beta[k] < bounds[k]:
+            if beta[k] < upper[k]:
                 value = _up(g[k], beta[k], epsilon)
                 if value < low:
                     low, i = value, k
-            if beta[k] > -bounds[k]:
+            if beta[k] > lower[k]:
                 value = _down(g[k], beta[k], epsilon)
                 if value > high:
                     high, j = value, k
@@ -83,10 +85,10 @@ def solve_tube(K, y, bounds, epsilon, offset, beta, g, most_violation, max_steps
             curvature = max(K[k, k], _LEAST_CURVATURE)
             goal = beta[k] - slope / curvature
             if slope < 0.0:
-                edge = 0.0 if beta[k] < 0.0 else bounds[k]
+                edge = 0.0 if beta[k] < 0.0 else upper[k]
                 goal = min(goal, edge)
             else:
-                edge = 0.0 if beta[k] > 0.0 else -bounds[k]
+                edge = 0.0 if beta[k] > 0.0 else lower[k]
                 goal = max(goal, edge)
             step = goal - beta[k]
             beta[k] = goal
@@ -99,7 +101,7 @@ def solve_tube(K, y, bounds, epsilon, offset, beta, g, most_violation, max_steps
         row_i = K[i]
         k_ii = row_i[i]
         for k in range(m):
-            if beta[k] > -bounds[k]:
+            if beta[k] > lower[k]:
                 gain = _down(g[k], beta[k], epsilon) - low
                 if gain > 0.0:
                     curvature = k_ii + K[k, k] - 2.0 * row_i[k]
@@ -109,19 +111,19 @@ def solve_tube(K, y, bounds, epsilon, offset, beta, g, most_violation, max_steps
         slope = _down(g[j], beta[j], epsilon) - low
         curvature = k_ii + K[j, j] - 2.0 * row_i[j]
         step = slope / max(curvature, _LEAST_CURVATURE)
-        edge_i = -beta[i] if beta[i] < 0.0 else bounds[i] - beta[i]
-        edge_j = beta[j] if beta[j] > 0.0 else beta[j] + bounds[j]
+        edge_i = -beta[i] if beta[i] < 0.0 else upper[i] - beta[i]
+        edge_j = beta[j] if beta[j] > 0.0 else beta[j] - lower[j]
         # At an edge a beta is the edge itself: 0 and C are told apart from what is near them.
         if edge_i <= step and edge_i <= edge_j:
             step = edge_i
-            beta[i] = 0.0 if beta[i] < 0.0 else bounds[i]
+            beta[i] = 0.0 if beta[i] < 0.0 else upper[i]
             beta[j] -= step
             if edge_j == edge_i:
-                beta[j] = 0.0 if beta[j] + step > 0.0 else -bounds[j]
+                beta[j] = 0.0 if beta[j] + step > 0.0 else lower[j]
         elif edge_j <= step:
             step = edge_j
             beta[i] += step
-            beta[j] = 0.0 if beta[j] > 0.0 else -bounds[j]
+            beta[j] = 0.0 if beta[j] > 0.0 else lower[j]
         else:
             beta[i] += step
             beta[j] -= step

@@ -35,9 +35,10 @@ class Board:
         for root, first, last, counts in message.get("bundles", ()):
             if root in self.fits:
                 self.fits[root][0].add_bundle(first, last, counts)
-        for root, name, done, total, seconds in message.get("stages", ()):
+        for root, *stage in message.get("stages", ()):
+            name, done, total, seconds, left_s = stage
             if root in self.fits:
-                self.fits[root][0].advance(name, done, total, time.time(), seconds)
+                self.fits[root][0].advance(name, done, total, time.time(), seconds, left_s)
 
     def end(self, fit: str, how: str) -> None:
         """Take a fit off the board."""

@@ -88,7 +88,8 @@ class Dashboard:
             if self._stages.get(stage.name) != counts:
                 self._stages[stage.name] = counts
                 # Not the time itself: the scheduler's clock may be another.
-                new.append([self._fit, stage.name, *counts, stage.seconds(now)])
+                left_s = record.left_in_all_s(now)
+                new.append([self._fit, stage.name, *counts, stage.seconds(now), left_s])
         if new:
             log = self._client.scheduler.log_event
             message = {"stages": new}

@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol
 
 from daskls.errors import StoreError
@@ -14,6 +13,7 @@ from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
 from daskls.run.progress import SPARED, Progress
 from daskls.run.tell import LeafCounts, count_leaves
+from daskls.store.artifacts import Location
 from daskls.store.models import BundleModels, finished_bundles
 
 log = logging.getLogger("daskls")
@@ -49,13 +49,13 @@ class LiveFit:
     Parameters
     ----------
     record : FitRecord
-    store : Path. The model's folder.
+    store : path, URL or Backend. The model's.
     fronts : list of Front
     say : called with one sentence
     """
 
     def __init__(
-        self, record: FitRecord, store: Path, fronts: list[Front], say: Callable[[str], None]
+        self, record: FitRecord, store: Location, fronts: list[Front], say: Callable[[str], None]
     ) -> None:
         self.record, self._store, self._fronts, self._say = record, store, fronts, say
         self._cut: tuple[Partition, Reals, Sequence[str]] | None = None
@@ -65,7 +65,8 @@ class LiveFit:
 
     def on_progress(self, progress: Progress) -> None:
         """Record the progress of a stage."""
-        self.record.advance(progress.stage, progress.done, progress.total, time.time())
+        counts = progress.done, progress.total
+        self.record.advance(progress.stage, *counts, time.time(), left_s=progress.left_s)
 
     def on_cut(self, partition: Partition, X: Reals, names: Sequence[str]) -> None:
         """Record the partition; its picture is drawn by the thread."""
@@ -124,7 +125,7 @@ class LiveFit:
                 self.record.add_bundle(*bundle)
 
 
-def read_bundles(store: Path, known: set[tuple[int, int]]) -> list[tuple[int, int, LeafCounts]]:
+def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int, int, LeafCounts]]:
     """Return first and last leaf, and what is counted, of each bundle on disk that is not known."""
     found = []
     for first, last in finished_bundles(store):

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 
-from daskls.live.record import FitRecord, Stage, format_seconds
+from daskls.live.record import FitRecord, Stage
+from daskls.plan.words import format_seconds
 
 __all__ = ["Lines", "format_line"]
 
@@ -55,8 +56,10 @@ def format_line(record: FitRecord, stage: Stage, now: float) -> str:
     """
     counted = "" if stage.done is None else f"{stage.done:,} of "
     parts = [f"{counted}{stage.total:,}", format_seconds(stage.seconds(now))]
-    left = stage.left_s(now)
-    if left:
+    left, in_all = stage.left_s(now), record.left_in_all_s(now)
+    if in_all is not None:
+        parts.append(f"{format_seconds(in_all)} left in all")
+    elif left:
         parts.append(f"{format_seconds(left)} left")
     if stage.name == "train" and record.error is not None:
         told = record.measure.tell_mean(record.error)

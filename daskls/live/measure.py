@@ -1,8 +1,8 @@
-"""The errors of cells in words: shares of wrong rows, or squares in units of the variance of y."""
+"""The errors of cells in words: shares of wrong rows, or of what a constant would miss."""
 
 from dataclasses import dataclass
 
-from daskls.records import TargetKind
+from daskls.records import MeasuredAs
 
 __all__ = ["MEASURES", "Measure"]
 
@@ -51,10 +51,14 @@ class Measure:
         return self.tell(error) if self.is_share else f"{1 - error:.4f}"
 
 
-MEASURES: dict[TargetKind, Measure] = {
+MEASURES: dict[MeasuredAs, Measure] = {
     "classes": Measure("validation error, %", "validation error", "mean validation error", True),
     # 1 minus a mean square in units of the variance is what scikit-learn calls R2.
     "numbers": Measure(
         "squared error / variance of y", "squared error / variance", "R2 of held-out rows", False
+    ),
+    # 1 minus a mean loss in units of the best constant's is what scikit-learn calls D2.
+    "levels": Measure(
+        "loss / that of a constant", "loss / that of a constant", "D2 of held-out rows", False
     ),
 }

@@ -16,7 +16,8 @@ from tornado.ioloop import IOLoop
 
 from daskls.live.board import PATH, board_of
 from daskls.live.measure import Measure
-from daskls.live.record import FitRecord, Map, format_seconds
+from daskls.live.record import FitRecord, Map
+from daskls.plan.words import format_seconds
 
 __all__ = ["add_page", "live_doc"]
 
@@ -214,6 +215,9 @@ def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> 
     parts.append("</table>")
     if numbers["ended"]:
         parts.append(f"<p>The fit has {escape(numbers['ended'])}.</p>")
+    elif numbers["left_in_all_s"] is not None:
+        left = format_seconds(numbers["left_in_all_s"])
+        parts.append(f"<p>Time left, expected: <b>{left}</b></p>")
     elif numbers["left_s"] is not None:
         left = format_seconds(numbers["left_s"])
         parts.append(f"<p>Time left in this stage: <b>{left}</b></p>")

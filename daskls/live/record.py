@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from daskls.live.measure import MEASURES, Measure
-from daskls.records import Float64, Int64, TargetKind
+from daskls.records import Float64, Int64, MeasuredAs
 from daskls.run.progress import STAGE_LABELS
 from daskls.run.tell import LeafCounts
 
-__all__ = ["FitRecord", "Header", "Map", "Stage", "format_seconds"]
+__all__ = ["FitRecord", "Header", "Map", "Stage"]
 
 
 # The share of regions whose errors have colors of their own.
@@ -26,13 +26,13 @@ class Header:
     ----------
     estimator : str
     n_rows, n_features : int
-    target : "classes" or "numbers". What is learned.
+    target : "classes", "numbers" or "levels". What is learned.
     """
 
     estimator: str
     n_rows: int
     n_features: int
-    target: TargetKind = "classes"
+    target: MeasuredAs = "classes"
 
     def __str__(self) -> str:
         return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
@@ -114,12 +114,19 @@ class FitRecord:
     version: int = 0
     ended: str | None = None
     link: str | None = None
+    _ends: float | None = None
     _bundles: set[tuple[int, int]] = field(default_factory=set)
     _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
     _lock: Any = field(default_factory=threading.RLock)
 
     def advance(
-        self, name: str, done: int | None, total: int, now: float, seconds: float | None = None
+        self,
+        name: str,
+        done: int | None,
+        total: int,
+        now: float,
+        seconds: float | None = None,
+        left_s: float | None = None,
     ) -> None:
         """Record the progress of a stage; it ends when all is done, or with the next one.
 
@@ -131,8 +138,10 @@ class FitRecord:
         now : float. The time, in seconds.
         seconds : float, or None. For how long the stage has run, where it is not seen from its
             beginning.
+        left_s : float, or None. What is expected to be left of the whole fit.
         """
         with self._lock:
+            self._ends = None if left_s is None else now + left_s
             stage = self.stages.get(name)
             if stage is not None and stage.ended is not None and done == total == stage.total:
                 return
@@ -185,6 +194,11 @@ class FitRecord:
             self.ended = how
             self.version += 1
 
+    def left_in_all_s(self, now: float) -> float | None:
+        """Return the seconds that are expected to be left of the fit; None if nothing is."""
+        is_known = self._ends is not None and self.ended is None
+        return max(self._ends - now, 0.0) if is_known else None  # type: ignore[operator]
+
     @property
     def n_cells(self) -> int:
         """The number of cells that are trained, as far as it was told."""
@@ -224,6 +238,7 @@ class FitRecord:
                 "link": self.link,
                 "stages": [_stage_json(stage, now) for stage in stages],
                 "left_s": running[-1].left_s(now) if running and self.ended is None else None,
+                "left_in_all_s": self.left_in_all_s(now),
                 "n_cells": self.n_cells,
                 "error": self.error,
                 **_words(self.measure, self.error),
@@ -282,17 +297,3 @@ def _share(counts: Float64) -> float | None:
     _, _, measured, pure, wrong = counts.tolist()
     known = measured + pure
     return float(wrong / known) if known else None
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a time as a person says it.
-
-    >>> format_seconds(4.2), format_seconds(75), format_seconds(3720)
-    ('4 s', '1 min 15 s', '1 h 2 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -72,10 +72,10 @@ def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
 
 
 def _n_functions(reader: ModelReader) -> int:
-    """Return how many functions are averaged: one a pair of classes, a class, or a number."""
+    """Return how many functions are averaged: one a pair of classes, a class, number or level."""
     n_classes, decision = reader.n_classes, find_loss(reader.spec).decision
     if decision == "values":
-        return reader.target.width
+        return reader.target.n_functions
     if decision == "ovo":
         return len(pairs_of(n_classes))
     return n_classes if n_classes > 2 else 1

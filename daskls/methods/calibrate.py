@@ -9,7 +9,6 @@ drawn at random.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,11 @@ from daskls.kernels.votes import class_scores
 from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.records import Codes, FeatureScale, Float32, Float64, Int64, Reals
+from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning, FitRequest
 from daskls.run.progress import StageClock
-from daskls.run.rows import BlockRows, open_rows
+from daskls.run.rows import open_rows
 from daskls.scaling.fit import MAX_CELL_ROWS
 from daskls.scaling.regions import (
     HELD_SHARE,
@@ -33,7 +33,9 @@ from daskls.scaling.regions import (
     read_region,
 )
 from daskls.scaling.spread import spreads
-from daskls.store.temporary import ModelHandle
+from daskls.store.artifacts import open_store
+from daskls.store.backend import Backend
+from daskls.store.temporary import ModelHandle, Scratch
 
 __all__ = ["NestedFit", "calibrate"]
 
@@ -46,7 +48,7 @@ TASK_ROWS = 500
 # Below the store: the models of folds.
 FOLDS = "held-out-{:03d}"
 
-NestedFit = Callable[[FitRequest, BlockRows, Path], str]
+NestedFit = Callable[[FitRequest, BlockRows, Backend], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +151,11 @@ def _score_fold(
     if len(present) < 2 or not len(held):
         # Nothing to learn from: no row is scored.
         return np.empty(0 if n_classes == 2 else (0, n_classes)), held[:0]
-    folder = begun.root.path / FOLDS.format(fold)
-    with _blocks(rows, others, folder) as blocks:
+    store = open_store(begun.root.where(FOLDS.format(fold)))
+    scratch = Scratch.inside(begun.root.store, f"input-{FOLDS.format(fold)}")
+    with _blocks(rows, others, scratch) as blocks:
         request = _nested(begun, len(others))
-        handle = ModelHandle(str(folder), fit(request, blocks, folder))
+        handle = ModelHandle(store.where(), fit(request, blocks, store))
     parts = [held[a : a + TASK_ROWS] for a in range(0, len(held), TASK_ROWS)]
     calls = [(rows.X[part], handle) for part in parts]
     scores = np.concatenate(compute_each(score_held_out, calls, client))
@@ -166,10 +169,9 @@ def score_held_out(X: Reals, handle: ModelHandle) -> Float64:
 
 
 @contextmanager
-def _blocks(rows: _Rows, which: Int64, folder: Path) -> Iterator[BlockRows]:
-    """Yield rows as blocks, on disk beside the nested store while they are used."""
+def _blocks(rows: _Rows, which: Int64, scratch: Scratch) -> Iterator[BlockRows]:
+    """Yield rows as blocks, on disk beside the fold's store while they are used."""
     weights = rows.weights[which]
-    scratch = folder.with_name(f"input-{folder.name}")
     given = None if (weights == 1).all() else weights
     with open_rows(rows.X[which], rows.codes[which], given, scratch) as blocks:
         yield blocks
@@ -190,6 +192,8 @@ def _nested(begun: Beginning, n_rows: int) -> FitRequest:
         is_nested=True,
         n_folds=None,
         probability=None,
+        # Its rows are taken out of all that it learns from.
+        false_alarm=None,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.methods.scores import held_out_scores
 from daskls.partition.shuffle import row_keys
-from daskls.records import AnyArray, Codes, Float32, Float64, Int32, Int64, LocalModel, RowNumbers
+from daskls.records import AnyArray, Codes, Float64, Floats, Int32, Int64, LocalModel, RowNumbers
 from daskls.run.contract import HELD_OUT, Beginning
 from daskls.seeds import MAPPED_ROWS
 from daskls.store.exchange import Rows
@@ -78,13 +78,14 @@ class HeldRows:
     numbers : int64 array, shape (q,). Their global row numbers.
     codes : int32 array, shape (q,)
     weights : float64 array, shape (q,)
-    scores : float32 array, (q,) of two classes, else (q, k). As the whole model's.
+    scores : float32 array, (q,) of two classes, else (q, k). As the whole model's; float64 where
+        partitions are merged.
     """
 
     numbers: RowNumbers
     codes: Codes
     weights: Float64
-    scores: Float32
+    scores: Floats
 
     @classmethod
     def of_leaf(
@@ -113,6 +114,15 @@ class HeldRows:
         own = [part.arrays().values() for part in parts]
         return cls(*map(np.concatenate, zip(*own, strict=True)))
 
+    def merged(self) -> "HeldRows":
+        """Return each row once, by its number, with the mean of its scores over partitions."""
+        # Stable: the values of a row stay in the order of partitions.
+        order = np.argsort(self.numbers, kind="stable")
+        n_partitions = max(len(order) // max(len(np.unique(self.numbers)), 1), 1)
+        first = order[::n_partitions]
+        scores = _mean(self.scores[order].astype(np.float64), n_partitions)
+        return HeldRows(self.numbers[first], self.codes[first], self.weights[first], scores)
+
     @classmethod
     def read(cls, group: Group) -> "HeldRows":
         """Return the rows that a bundle keeps."""
@@ -123,30 +133,25 @@ class HeldRows:
         return {f"held_{field.name}": getattr(self, field.name) for field in fields(self)}
 
 
-def map_held_out(begun: Beginning, bundles: Sequence[BundleModels], n_partitions: int) -> None:
+def map_held_out(begun: Beginning, bundles: Iterable[BundleModels]) -> None:
     """Fit the maps of scores to probabilities, unless the store holds them or needs none.
 
     Parameters
     ----------
     begun : Beginning
-    bundles : sequence of BundleModels. All of the model's, in the order of leaves.
-    n_partitions : int
+    bundles : iterable of BundleModels. All of the model's, in the order of leaves.
     """
     draw, root = draw_of(begun), begun.root
     if draw is None or root.find_group(CALIBRATION) is not None:
         return
-    held = HeldRows.joined(HeldRows.read(bundle.group) for bundle in bundles)
-    # Stable: the values of a row stay in the order of partitions.
-    order = np.argsort(held.numbers, kind="stable")
-    first = order[::n_partitions]
-    codes, shares = held.codes[first], np.array(draw.shares)
+    held = HeldRows.joined(HeldRows.read(bundle.group) for bundle in bundles).merged()
+    codes, shares = held.codes, np.array(draw.shares)
     # Weights of classes move the boundary, and are no part of how probable a class is.
-    weights = held.weights[first] / begun.class_weight[codes]
+    weights = held.weights / begun.class_weight[codes]
     weights *= (shares.min() / shares)[codes]
-    scores = _mean(held.scores[order].astype(np.float64), n_partitions)
-    given = "sigmoid", scores, codes, weights, len(shares)
+    given = "sigmoid", held.scores.astype(np.float64), codes, weights, len(shares)
     maps = fit_maps(*given, of_odds=None, least_own=LEAST_OWN_ROWS)
-    write_maps(root, maps, {"n_rows": len(first)})
+    write_maps(root, maps, {"n_rows": len(codes)})
 
 
 def _mean(scores: Float64, n_partitions: int) -> Float64:

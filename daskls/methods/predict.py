@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Literal
 
 import dask.array as da
@@ -11,13 +10,14 @@ import numpy as np
 from daskls.methods.average import SLAB_ROWS, SUPER_NBYTES
 from daskls.methods.base import method_of
 from daskls.methods.scores import labels_of
+from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import Float64, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.blocks import block_start, map_rows
+from daskls.run.blocks import BlockRows, block_start, map_rows
 from daskls.run.chunks import merge_chunks
 from daskls.run.progress import Progress, watch
 from daskls.run.resources import find_slots
-from daskls.run.rows import BLOCK_NBYTES, BlockRows, cut_large, open_blocks
+from daskls.run.rows import cut_large, open_blocks
 from daskls.run.values import first_bad_value, value_error
 from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
@@ -47,8 +47,9 @@ OF_NUMBERS: Literal["numbers"] = "numbers"
 def score_rows(reader: ModelReader, X: Reals) -> Float64:
     """Return the scores of rows, grouped by cell: (m,) for two classes or one number, (m, k) else.
 
-    Positive scores are for the second of two classes; a cell of one class scores +-1. Numbers are
-    around their center, in units of their scale.
+    Positive scores are for the second of two classes, unless a bound on false alarms moves the
+    threshold; a cell of one class scores +-1. Numbers are around their center, in units of their
+    scale.
     """
     with one_blas_thread():
         return method_of(reader.method).scores(reader, reader.enter(X))
@@ -58,12 +59,24 @@ def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
     """Return what is wanted of rows."""
     scores = score_rows(reader, X)
     if not isinstance(wanted, str):
-        return labels_of(scores, wanted)
+        return labels_of(_above(reader, scores), wanted)
     if wanted == SCORES:
-        return scores
+        return _above(reader, scores)
     if wanted == OF_NUMBERS:
         return reader.target.leave(scores)
-    return method_of(reader.method).probabilities(reader, scores)
+    method = method_of(reader.method)
+    if method.has_probabilities:
+        return method.probabilities(reader, scores)
+    # Here, so that a process which wants labels alone never loads it.
+    from daskls.methods.probability import maps_of, probabilities
+
+    return probabilities(maps_of(reader), scores)
+
+
+def _above(reader: ModelReader, scores: Float64) -> Float64:
+    """Return how far scores are above the model's threshold, where it has one beside 0."""
+    bound = reader.false_alarm
+    return scores if bound is None else scores - bound.threshold
 
 
 def predict_block(
@@ -80,14 +93,16 @@ def predict_block(
         first_row = block_start(block_info)[1] if block_info else 0
         raise value_error(first_row + bad[0], bad[1])
     with handle.in_use():
-        return _answer(open_model(handle.path, handle.fingerprint), X, wanted)
+        return _answer(open_model(handle.location, handle.fingerprint), X, wanted)
 
 
 def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
     """Return the shape of what is wanted of one row."""
     if not isinstance(wanted, str):
         return ()
-    return (target.n_classes,) if wanted == PROBABILITIES else target.score_shape
+    if wanted == PROBABILITIES:
+        return (target.n_classes,)
+    return target.answer_shape if wanted == OF_NUMBERS else target.score_shape
 
 
 def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target) -> da.Array:
@@ -144,7 +159,7 @@ def predict_to_zarr(
     handle: ModelHandle,
     wanted: Wanted,
     target: Target,
-    path: Path,
+    path: str,
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> ArrayHandle:
@@ -156,7 +171,7 @@ def predict_to_zarr(
     handle : ModelHandle
     wanted : Wanted. Labels that are strings are written as fixed-width.
     target : Target. The model's.
-    path : Path. Must not exist.
+    path : str. A path or a URL, where nothing is.
     client : distributed client, or None
     on_progress : called as blocks finish
 
@@ -195,7 +210,7 @@ def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | La
     slots = find_slots()
     rows = max(min(SUPER_NBYTES // (X.shape[1] * X.itemsize), -(-len(X) // slots)), SLAB_ROWS)
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
-        reader = open_model(handle.path, handle.fingerprint)
+        reader = open_model(handle.location, handle.fingerprint)
         parts = list(
             threads.map(lambda i: _answer(reader, X[i : i + rows], wanted), range(0, len(X), rows))
         )

@@ -293,9 +293,9 @@ def maps_of(reader: ModelReader) -> ScoreMaps:
     ------
     DamageError : they are gone, or damaged
     """
-    group = Root.open(reader.path).find_group(CALIBRATION)
+    group = reader.root.find_group(CALIBRATION)
     if group is None:
-        raise damaged(str(reader.path / CALIBRATION), "the model lacks its maps of scores")
+        raise damaged(reader.root.where(CALIBRATION), "the model lacks its maps of scores")
     return read_maps(group)
 
 

@@ -23,13 +23,13 @@ each other in the cut.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
-from daskls.kernels.route import center_rows, project
+from daskls.kernels.route import center_rows, is_plain, project, take_centered
 from daskls.partition.tree import Tree
 from daskls.records import Float64, Int64, Mask, Reals
 
@@ -38,6 +38,8 @@ __all__ = ["grow_tree"]
 SLANTED = 2.1
 # Of a full cell, what either side of a cut has at the least, if one of so many directions gives it.
 LEAST_SIDE, MOST_CUTS = 1 / 16, 8
+# Rows converted at once, of types that nothing is compiled for.
+TILE_ROWS = 256
 
 # A direction, its threshold, and which rows are on the first side.
 Cut = tuple[Float64, float, Mask]
@@ -63,10 +65,9 @@ def grow_tree(
     -----
     Without a seed the result depends on the rows' values alone: an order of the rows that changes
     the rounding of their covariance may move a cut. With a seed it depends on their order too. Cost
-    O(m d^2 log(m / max_rows)), and O(d^3) a cut; memory 2 copies of X in float64 and 4 matrices of
-    d x d.
+    O(m d^2 log(m / max_rows)), and O(d^3) a cut; memory `memory.grow_nbytes`.
     """
-    region = Region.of(np.subtract(X, center, dtype=np.float64, order="C"))
+    region = Region.of(X, center, len(X) > max_rows)
     rng = None if seed is None else np.random.default_rng(seed)
     directions: list[Float64] = []
     thresholds: list[float] = []
@@ -101,36 +102,41 @@ def grow_tree(
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Some of the centered rows.
+    """Some of the rows.
 
     Attributes
     ----------
-    A : float64 array, shape (m, d). All rows.
+    X : real array, shape (m, d). All rows.
+    center : float64 array, shape (d,). Subtracted from rows wherever they are read: a centered copy
+        of all of them would be as large as all else.
     rows : int array, shape (k,). The region's.
     room : float64 array, shape (m, d). To compute in: fresh memory for each region would cost as
         much as what is computed there.
     """
 
-    A: Float64
+    X: Reals
+    center: Float64
     rows: Int64
     room: Float64
 
     @classmethod
-    def of(cls, A: Float64) -> "Region":
-        """Return the region of all rows."""
-        return cls(A, np.arange(len(A)), np.empty_like(A))
+    def of(cls, X: Reals, center: Float64, is_cut: bool) -> "Region":
+        """Return the region of all rows; what is not cut needs no room."""
+        room = np.empty(X.shape if is_cut else (0, X.shape[1]))
+        return cls(X, np.asarray(center, np.float64), np.arange(len(X)), room)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, rows: Int64) -> "Region":
         """Return the region of other rows, which computes in the same place."""
-        return Region(self.A, rows, self.room)
+        return replace(self, rows=rows)
 
     def find_axes(self) -> "Axes":
         """Return along what rows vary."""
         own = self.room[: len(self)]
-        np.take(self.A, self.rows, axis=0, out=own, mode="clip")
+        for tile, X, rows, center in self._tiles():
+            take_centered(X, rows, center, own[tile])
         spread = np.zeros(own.shape[1])
         center_rows(own, own.mean(axis=0), spread)
         scatter = own.T @ own
@@ -142,10 +148,26 @@ class Region:
         (features,) = np.nonzero(direction)
         if len(features) == 1 and direction[features[0]] == 1.0:
             # The same bits: a sum with zeros has no rounding, and no negative zero.
-            np.add(self.A[self.rows, features[0]], 0.0, out=position)
+            (j,) = features
+            np.subtract(self.X[self.rows, j], self.center[j], out=position, dtype=np.float64)
+            position += 0.0
             return position
-        project(self.A, self.rows, direction, position)
+        for tile, X, rows, center in self._tiles():
+            project(X, rows, center, direction, position[tile])
         return position
+
+    def _tiles(self) -> Iterator[tuple[slice, Reals, Int64, Float64]]:
+        """Yield which of the region's rows, an array that compiled functions read, where, a center.
+
+        All at once, but of types that nothing is compiled for: the bits are the same.
+        """
+        if is_plain(self.X):
+            yield slice(None), self.X, self.rows, self.center
+            return
+        for start in range(0, len(self), TILE_ROWS):
+            tile = slice(start, start + TILE_ROWS)
+            A = np.subtract(self.X[self.rows[tile]], self.center, dtype=np.float64, order="C")
+            yield tile, A, np.arange(len(A)), np.zeros_like(self.center)
 
 
 def _cut(region: Region, max_rows: int, rng: np.random.Generator | None) -> Cut | None:

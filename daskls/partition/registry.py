@@ -15,6 +15,7 @@ KINDS = {
     "Chunks": "daskls.partition.chunks:Chunks",
     "VoronoiCells": "daskls.partition.voronoi:VoronoiCells",
     "Refined": "daskls.partition.space:Refined",
+    "Nested": "daskls.partition.nested:Nested",
 }
 
 

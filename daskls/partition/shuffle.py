@@ -1,12 +1,17 @@
 """Seeded random orders of row numbers, computed row by row: no task holds all of one."""
 
+import math
+
 import numpy as np
 
 from daskls.records import Int64, Keys, RowNumbers
 
-__all__ = ["row_keys", "shuffle_numbers"]
+__all__ = ["key_limit", "row_keys", "shuffle_numbers"]
 
 N_ROUNDS = 6
+# Rows below the limit vary by about the root of their number: so many times that are added, and
+# fewer than wanted are met once in 1e15 fits. The sample is smaller then, by a few rows.
+SPARE_DEVIATIONS = 8.0
 
 
 def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
@@ -21,6 +26,19 @@ def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         keys: Keys = z ^ (z >> np.uint64(31))
     return keys
+
+
+def key_limit(n_rows: int, n_sample: int) -> int | None:
+    """Return the key below which the sample lies for sure, and few rows more; None if all rows may.
+
+    >>> key_limit(1000, 1000) is None
+    True
+    >>> limit = key_limit(10**9, 10**5)
+    >>> bool(10**5 < limit / 2**64 * 10**9 < 1.03 * 10**5)
+    True
+    """
+    wanted = n_sample + SPARE_DEVIATIONS * math.sqrt(n_sample) + SPARE_DEVIATIONS**2
+    return None if wanted >= n_rows else int(wanted / n_rows * 2.0**64)
 
 
 def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:

@@ -14,9 +14,9 @@ from daskls.records import AnyArray, Float64, Int64, Ints, Reals, RowNumbers
 from daskls.store.groups import Group
 from daskls.store.guard import damaged
 
-__all__ = ["Refined", "Space"]
+__all__ = ["BRANCH_SIZES", "Refined", "Space", "find_base"]
 
-# Of the trees in the leaves of a refined partition: their numbers of nodes.
+# Of the trees in the leaves of a refined partition, or of a bundle: their numbers of nodes.
 BRANCH_SIZES = "branch_nodes"
 
 
@@ -70,11 +70,11 @@ class Refined(Space):
     Attributes
     ----------
     base : Partition, of space
-    branches : tuple of Tree, one a leaf of ``base``, around its center
+    branches : sequence of Tree, one a leaf of ``base``, around its center
     """
 
     base: Any
-    branches: tuple[Tree, ...]
+    branches: Sequence[Tree]
 
     kind: ClassVar[str] = "Refined"
 
@@ -85,14 +85,14 @@ class Refined(Space):
         return center
 
     @cached_property
-    def _first_cells(self) -> Int64:
+    def first_cells(self) -> Int64:
         """The first cell of each leaf, and the number of cells last."""
         return np.cumsum([0, *(branch.n_leaves for branch in self.branches)])
 
     @property
     def n_leaves(self) -> int:
         """The number of cells."""
-        return int(self._first_cells[-1])
+        return int(self.first_cells[-1])
 
     @property
     def n_partitions(self) -> int:
@@ -101,7 +101,7 @@ class Refined(Space):
 
     def partition_of(self, leaf: int) -> int:
         """As of `Partition`."""
-        cut = int(np.searchsorted(self._first_cells, leaf, side="right")) - 1
+        cut = int(np.searchsorted(self.first_cells, leaf, side="right")) - 1
         return int(self.base.partition_of(cut))
 
     def find(self, X: Reals) -> list[Ints]:
@@ -110,10 +110,12 @@ class Refined(Space):
 
     def _find_in(self, X: Reals, leaves: Ints) -> Ints:
         """Return the cell of each row, given its leaf."""
-        cells = self._first_cells[leaves]
-        for leaf in np.unique(leaves).tolist():
-            if self.branches[leaf].n_leaves > 1:
-                own = np.flatnonzero(leaves == leaf)
+        cells = self.first_cells[leaves]
+        order = np.argsort(leaves, kind="stable")
+        touched, starts = np.unique(leaves[order], return_index=True)
+        # By increasing leaves: where trees are read, those of neighbors come together.
+        for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
+            if self.first_cells[leaf + 1] - self.first_cells[leaf] > 1:
                 cells[own] += route_rows(self.branches[leaf], X[own])
         return cells
 
@@ -128,11 +130,21 @@ class Refined(Space):
     @classmethod
     def read(cls, group: Group) -> Self:
         """As of `Partition`."""
-        base = find_kind(group, "base").read(group)
-        if not isinstance(base, Space):
-            raise damaged(group.where(), "what its trees cut is no partition of space")
-        n_leaves: int = base.n_leaves
-        return cls(base, read_trees(group, base.center, BRANCH_SIZES, n_leaves))
+        base = find_base(group)
+        return cls(base, read_trees(group, base.center, BRANCH_SIZES, base.n_leaves))
+
+
+def find_base(group: Group) -> Any:
+    """Return the partition of space whose leaves a group's trees cut.
+
+    Raises
+    ------
+    DamageError : it is none
+    """
+    base = find_kind(group, "base").read(group)
+    if not isinstance(base, Space):
+        raise damaged(group.where(), "what its trees cut is no partition of space")
+    return base
 
 
 def refine(base: Partition, branches: Sequence[Tree]) -> Partition:

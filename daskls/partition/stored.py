@@ -64,8 +64,8 @@ def model_partition(reader: ModelReader) -> Partition:
     index = reader.index
     if "partition" not in index.attrs:
         raise StoreError(
-            f"The model at {reader.path} is a {reader.meta['estimator']}, which does not cut space "
-            "into cells and has no partition tree."
+            f"The model at {reader.root.where()} is a {reader.meta['estimator']}, which does not "
+            "cut space into cells and has no partition tree."
         )
     partition, where = read_partition(index), index.where()
     check_tiles(where, [(own.first_leaf, own.last_leaf) for own in reader.bundles], None)

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from daskls.memory import TaskSizes
+from daskls.memory import GROWN_COLUMNS, TaskSizes
 from daskls.plan.leaves import leaf_nbytes, model_nbytes
-from daskls.records import Bundle
+from daskls.records import F8, LEAVES_NBYTES, Bundle
 
 __all__ = [
     "Extent",
@@ -15,29 +15,43 @@ __all__ = [
     "SamplePlan",
     "bundle_cost",
     "group_open",
+    "most_sampled",
     "n_selecting",
     "plan_bundles",
     "plan_sample",
 ]
 
-# A leaf of the sampled tree aims at this many cells at most: its own rows, known exactly, cut it
-# into cells, so that more cells a leaf means fuller cells; the leaf must fit a task's memory.
-MAX_CELLS_PER_LEAF = 8
-# Small cells share leaves of about this many rows (and bytes, in float64), or the sample would grow
-# as they shrink.
+# A leaf of the sampled tree holds as few cells as the sample can tell apart: its own rows, known
+# exactly, cut it into cells in the task that trains it. A leaf is the least that a worker takes on,
+# so few cells a leaf let many workers end together; and they let a task hold little.
+# Sampled rows a leaf, where there is room: its size is then known to about 6 %. A quarter of them
+# tells 12 %, which costs cells of few a leaf some of their rows.
+SAMPLED_PER_LEAF = 256
+# From so many cells a leaf on, how full they are no longer depends on the leaf's size: still fewer
+# sampled rows do, by which it is known to some 18 %.
+SHARED_CELLS = 4
+LEAST_SAMPLED = 32
+# Leaves are of less than that while they are so few, which keep some hundred workers busy to the
+# end.
+FEW_LEAVES = 1 << 10
+# The client holds the sample and a float64 copy of it, and tasks the tree: both are bounded,
+# however many rows there are, and leaves grow instead.
+MAX_LEAVES = 1 << 12
+SAMPLE_NBYTES = 32 << 20
+# Cells that cost little share leaves: of about the cost (rows^2) of a cell of 2000, but no more
+# than so many rows (and bytes, in float64), or than lets this many leaves of them be.
+LEAST_LEAF_COST = 2000**2
 MIN_LEAF_ROWS = 1 << 14
 MIN_LEAF_NBYTES = 4 << 20
-# Below this many leaves, workers would wait for each other: leaves are made smaller instead.
 MIN_LEAVES = 64
-# Sampled rows a leaf: its size is then known to about 6 %.
-SAMPLED_PER_LEAF = 256
 # Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are exact.
 MIN_SAMPLE = 1 << 16
 MIN_SAMPLE_NBYTES = 64 << 20
-# Work is cut into so many bundles, regardless of the slots: workers may join. But a bundle has a
-# cost of its own, some 20 ms: small work is cut into fewer, of this cost (rows^2, some tenths of a
-# second) at least, and large work into more, so that many workers end together.
-N_BUNDLES = 64
+# Work is cut into so many bundles at the least: workers may join. Of more slots each has some: the
+# last ones to end then wait for a quarter of their share at the most, or for one leaf. But a bundle
+# has a cost of its own, some 20 ms: small work is cut into fewer, of this cost (rows^2, some tenths
+# of a second) at least, and large work into more.
+N_BUNDLES, BUNDLES_PER_SLOT = 64, 4
 MIN_BUNDLE_COST = 2e6
 MAX_BUNDLE_COST = 3e7
 
@@ -96,6 +110,20 @@ class SamplePlan:
     leaf_rows: int
     max_sampled_rows: int
 
+    @property
+    def largest_rows(self) -> int:
+        """The rows that the largest leaf may hold, once all rows are known.
+
+        Leaves of m sampled rows differ by one part in the root of m; of thousands of leaves one
+        reaches four such deviations.
+
+        >>> SamplePlan(65_536, 2000, 2000).largest_rows, SamplePlan(65_536, 16_000, 64).largest_rows
+        (2000, 24000)
+        """
+        if self.max_sampled_rows >= self.leaf_rows:
+            return self.leaf_rows
+        return int(self.leaf_rows * (1.0 + 4.0 / math.sqrt(self.max_sampled_rows)))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -118,33 +146,86 @@ def n_selecting(n_rows: int) -> int:
 def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:
     """Decide the sample and the leaves from the data and the parameters alone.
 
-    A leaf of c cells aims at c x ``cell_size`` rows less two standard deviations of its count, as
-    estimated from the sample; if every row is sampled, leaves are exact and are the cells.
+    Parameters
+    ----------
+    n_rows : int. Rows that count.
+    n_features : int
+    cell_size : int
+
+    Returns
+    -------
+    plan : SamplePlan. What it promises: the same for the same numbers, whatever the workers and
+        their memory; all rows, in leaves that are the cells, up to `MIN_SAMPLE`; above, a sample
+        of no more bytes than `most_sampled` allows and some `MAX_LEAVES` leaves at the most, of as
+        few cells each as these bounds allow.
+
+    Notes
+    -----
+    A leaf of less than `SHARED_CELLS` cells aims at that many less two standard deviations of its
+    count, as estimated from the sample, so that few of them are cut into one cell more.
 
     Examples
     --------
     >>> plan_sample(30_000, 28, 2000)
     SamplePlan(n_sample=30000, leaf_rows=2000, max_sampled_rows=2000)
-    >>> plan_sample(10_000_000, 28, 2000).leaf_rows
-    14000
+    >>> [plan_sample(n, 28, 2000).leaf_rows for n in (10**6, 10**7, 10**8, 10**9)]
+    [1719, 8000, 28000, 246000]
     """
-    cheap = min(MIN_SAMPLE, MIN_SAMPLE_NBYTES // (8 * n_features))
+    cheap = _cheap_rows(n_features)
     if n_rows <= cheap:
         return SamplePlan(n_rows, cell_size, cell_size)
-    shared = min(MIN_LEAF_ROWS, MIN_LEAF_NBYTES // (8 * n_features))
-    most = max(MAX_CELLS_PER_LEAF, shared // cell_size)
-    cells_per_leaf = min(max(n_rows // (cell_size * MIN_LEAVES), 1), most)
-    margin = 1.0 - 2.0 / math.sqrt(SAMPLED_PER_LEAF)
-    leaf_rows = max(int(cells_per_leaf * cell_size * margin), 1)
-    n_leaves = math.ceil(n_rows / leaf_rows)
-    n_sample = min(n_rows, max(cheap, SAMPLED_PER_LEAF * n_leaves))
+    most = most_sampled(n_rows, n_features)
+    leaf_rows = _leaf_rows(n_rows, n_features, cell_size, most)
+    wanted = SAMPLED_PER_LEAF * math.ceil(n_rows / leaf_rows)
+    n_sample = min(n_rows, max(cheap, min(wanted, most)))
     return SamplePlan(n_sample, leaf_rows, max(leaf_rows * n_sample // n_rows, 1))
+
+
+def most_sampled(n_rows: int, n_features: int) -> int:
+    """Return the most rows of a sample.
+
+    Of many features `SAMPLE_NBYTES` are few rows, and leaves would be too large for a task: there,
+    as many rows as let a leaf be of the sample's size.
+
+    >>> [most_sampled(10**9, d) for d in (2, 28, 631)], most_sampled(10**6, 10_000)
+    ([262144, 131072, 131072], 5656)
+    """
+    balanced = min(math.isqrt(LEAST_SAMPLED * n_rows), LEAST_SAMPLED * MAX_LEAVES)
+    by_nbytes = SAMPLE_NBYTES // (F8 * (n_features + GROWN_COLUMNS))
+    bounded = min(by_nbytes, SAMPLED_PER_LEAF * FEW_LEAVES)
+    return min(max(_cheap_rows(n_features), bounded, balanced), n_rows)
+
+
+def _cheap_rows(n_features: int) -> int:
+    """Return up to how many rows all are sampled."""
+    return min(MIN_SAMPLE, MIN_SAMPLE_NBYTES // (F8 * n_features))
+
+
+def _leaf_rows(n_rows: int, n_features: int, cell_size: int, most: int) -> int:
+    """Return the rows that a leaf aims at: of as few cells as a sample of ``most`` rows tells."""
+    shared = min(MIN_LEAF_ROWS, MIN_LEAF_NBYTES // (F8 * n_features))
+    least = min(LEAST_LEAF_COST // cell_size, shared, n_rows // MIN_LEAVES) // cell_size
+    for n_cells in range(max(least, 1), SHARED_CELLS):
+        rows = _few_cells_rows(n_rows, n_cells * cell_size, most)
+        if rows and math.ceil(n_rows / rows) <= FEW_LEAVES:
+            return rows
+    n_leaves = max(min(most // LEAST_SAMPLED, MAX_LEAVES), 1)
+    return max(least, SHARED_CELLS, -(-n_rows // (n_leaves * cell_size))) * cell_size
+
+
+def _few_cells_rows(n_rows: int, full_rows: int, most: int) -> int:
+    """Return what a leaf aims at that few full cells make; 0 if the sample does not tell them."""
+    margin = 1.0 - 2.0 / math.sqrt(SAMPLED_PER_LEAF)
+    sampled = min(margin * most * full_rows / n_rows, SAMPLED_PER_LEAF)
+    if sampled < SAMPLED_PER_LEAF // 4:
+        return 0
+    return max(int(full_rows * (1.0 - 2.0 / math.sqrt(sampled))), 1)
 
 
 def plan_bundles(
     sizes: TaskSizes, leaf_rows: Sequence[int], done: Sequence[bool], resources: Resources
 ) -> Plan:
-    """Group the leaves that are not done into contiguous bundles of near-equal work.
+    """Group the leaves that are not done into contiguous bundles of at most equal work.
 
     Parameters
     ----------
@@ -155,23 +236,36 @@ def plan_bundles(
 
     Returns
     -------
-    plan : Plan. Bundles sized by the work, each within a task's memory: it holds one leaf at
-        a time, and the models of its leaves until they are written.
+    plan : Plan. What it promises: every open leaf is in one bundle, the largest come first; none
+        costs more than `bundle_cost` says, nor needs more than a task may use, but single leaves:
+        a task holds one leaf at a time, and the models of its leaves until they are written.
+        Slots and memory decide the bundles alone, never what a leaf or a cell is.
     """
     costs = [_cost(rows, sizes.cell_size) for rows in leaf_rows]
-    target = bundle_cost(sum(costs))
+    left = sum(cost for cost, is_done in zip(costs, done, strict=True) if not is_done)
+    coarse, fine = (bundle_cost(left, n * resources.n_slots) for n in (1, BUNDLES_PER_SLOT))
     bundles: list[Bundle] = []
-    start: int | None = None
-    for leaf in range(len(leaf_rows)):
+    grouped = 0.0
+    # Of the last bundle, its largest leaf; None where the next leaf begins another one.
+    largest: int | None = None
+    for leaf, rows in enumerate(leaf_rows):
         if done[leaf]:
-            start = None
+            largest = None
             continue
-        wider = _bundle(sizes, leaf_rows, costs, start if start is not None else leaf, leaf)
-        if start is None or wider.cost > target or wider.nbytes > resources.task_nbytes:
-            start = leaf
-            bundles.append(_bundle(sizes, leaf_rows, costs, leaf, leaf))
-        else:
-            bundles[-1] = wider
+        # The last quarter of the work, in smaller bundles, fills what the large ones leave open.
+        target = coarse if grouped < 0.75 * left else fine
+        grouped += costs[leaf]
+        own = leaf_nbytes(sizes, rows)
+        alone = _bundle(sizes, leaf, leaf, rows, costs[leaf], own)
+        if largest is not None:
+            first, n_rows, cost = bundles[-1].first_leaf, bundles[-1].n_rows, bundles[-1].cost
+            widest = max(largest, own)
+            wider = _bundle(sizes, first, leaf, n_rows + rows, cost + costs[leaf], widest)
+            if wider.cost <= target and wider.nbytes <= resources.task_nbytes:
+                bundles[-1], largest = wider, widest
+                continue
+        bundles.append(alone)
+        largest = own
     bundles.sort(key=lambda bundle: (-bundle.cost, bundle.first_leaf))
     return Plan(tuple(bundles), max((bundle.nbytes for bundle in bundles), default=0))
 
@@ -198,13 +292,16 @@ def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> li
     return groups
 
 
-def bundle_cost(cost: float) -> float:
+def bundle_cost(cost: float, n_slots: int = 1) -> float:
     """Return the cost (rows^2) that a bundle aims at, from that of all the work.
 
     >>> [round(cost / bundle_cost(cost)) for cost in (1e6, 1e8, 1e9, 1e11)]
     [0, 50, 64, 3333]
+    >>> [round(cost / bundle_cost(cost, 200)) for cost in (1e6, 1e8, 1e10, 1e11)]
+    [0, 50, 800, 3333]
     """
-    return min(max(cost / N_BUNDLES, MIN_BUNDLE_COST), MAX_BUNDLE_COST)
+    share = cost / max(N_BUNDLES, BUNDLES_PER_SLOT * n_slots)
+    return min(max(share, MIN_BUNDLE_COST), MAX_BUNDLE_COST)
 
 
 def _cost(n_rows: int, cell_size: int) -> float:
@@ -214,11 +311,13 @@ def _cost(n_rows: int, cell_size: int) -> float:
 
 
 def _bundle(
-    sizes: TaskSizes, leaf_rows: Sequence[int], costs: Sequence[float], first: int, last: int
+    sizes: TaskSizes, first: int, last: int, n_rows: int, cost: float, largest: int
 ) -> Bundle:
-    """Return the bundle of leaves first .. last."""
-    rows = leaf_rows[first : last + 1]
-    models = model_nbytes(sizes, sum(rows))
+    """Return the bundle of leaves first .. last, of which one needs ``largest`` bytes."""
+    models = model_nbytes(sizes, n_rows)
     # As in group_nbytes: one leaf at a time, all models until they are written.
-    nbytes = models + max(models, max(leaf_nbytes(sizes, r) for r in rows))
-    return Bundle(first, last, sum(rows), sum(costs[first : last + 1]), nbytes)
+    nbytes = models + max(models, largest)
+    if last > first:
+        # Of those that are read together.
+        nbytes += min(LEAVES_NBYTES, n_rows * sizes.row_nbytes)
+    return Bundle(first, last, n_rows, cost, nbytes)

@@ -6,6 +6,7 @@ from daskls.plotting.grid import GridDisplay
 from daskls.plotting.neighborhoods import NeighborhoodDisplay
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.report import ReportDisplay
+from daskls.plotting.roc import RocDisplay
 from daskls.plotting.selection import SelectionDisplay
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "NeighborhoodDisplay",
     "PartitionDisplay",
     "ReportDisplay",
+    "RocDisplay",
     "SelectionDisplay",
 ]

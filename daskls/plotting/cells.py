@@ -89,7 +89,7 @@ class CellDisplay:
                 raise ParameterError(
                     f"fit_report_ has no number {name!r}; choose from {', '.join(numbers)}."
                 )
-        label = MEASURES[estimator._reader.target.kind].axis_label
+        label = MEASURES[estimator._reader.target.measured_as].axis_label
         values = {name: report[name][~np.isnan(report[name])] for name in fields}
         return cls(values, {"validation_error": label})
 

@@ -9,6 +9,7 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
 from daskls.methods.base import method_of
+from daskls.partition.nested import whole
 from daskls.partition.polygons import cell_polygons, plane_tree, power_polygons
 from daskls.partition.tree import Tree, route_rows
 from daskls.partition.voronoi import VoronoiCells
@@ -164,7 +165,7 @@ def find_cut(estimator: Any, partition: int) -> Cut:
     ParameterError : a partition that the estimator does not have
     """
     reader = estimator._reader
-    space = method_of(reader.method).space(reader)
+    space = whole(method_of(reader.method).space(reader))
     n_partitions = space.n_partitions
     if partition not in range(n_partitions):
         raise ParameterError(

@@ -12,8 +12,10 @@ from daskls.run.compute import compute
 from daskls.run.confusion import Confusion, count_block, tabulate
 from daskls.run.labels import check_numbers, first_bad_number, number_error
 from daskls.run.rows import find_labels, open_whole
+from daskls.solvers.registry import find_measure
+from daskls.sources.door import open_source
 
-__all__ = ["Calibration", "HeldOutNumbers", "HeldOutResult", "evaluate"]
+__all__ = ["Calibration", "HeldOutLevels", "HeldOutNumbers", "HeldOutResult", "evaluate"]
 
 N_BINS = 10
 # Rows that a picture of a partition needs of a test set, at the most.
@@ -105,6 +107,26 @@ class HeldOutNumbers:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOutLevels(HeldOutNumbers):
+    """Results on rows with one number each, answered at q levels: true is (m, q), all the same.
+
+    Attributes
+    ----------
+    levels : tuple of float
+    d2 : float64 array, shape (q,). 1 less the loss in units of the best constant's.
+    """
+
+    levels: tuple[float, ...]
+    d2: Float64
+
+    @property
+    def covered(self) -> Float64:
+        """The share of rows that are at or below the answer of each level, (q,)."""
+        found: Float64 = (self.true <= self.predicted).mean(axis=0)
+        return found
+
+
 def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult | HeldOutNumbers:
     """Compare a model with labels or numbers; the client holds a few numbers a row.
 
@@ -112,7 +134,7 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult | HeldOutNumbers:
     ------
     DataError : no rows, or another number of labels; of a regressor no numbers
     """
-    y, names = find_labels(X, y)
+    y, names = find_labels(open_source(X), y)
     lazy = [estimator.predict(X), y if dask.is_dask_collection(y) else np.asarray(y)]
     if hasattr(estimator, "predict_proba"):
         lazy += _summed_up(estimator.predict_proba(X))
@@ -140,18 +162,26 @@ def _compare_numbers(
 ) -> HeldOutNumbers:
     """Compare a regressor's answers with numbers."""
     check_numbers(y.dtype, names)
-    n = len(predicted)
+    n, target = len(predicted), estimator._reader.target
     predicted, y = predicted.reshape(n, -1), y.reshape(n, -1)
-    if predicted.shape != y.shape:
+    if y.shape[1] != target.width:
         raise DataError(
-            f"y has {y.shape[1]} columns, but the model predicts {predicted.shape[1]} number(s) of "
-            "a row. Pass the columns that it was trained on."
+            f"y has {y.shape[1]} columns, but the model predicts {target.width} number(s) of a "
+            "row. Pass the columns that it was trained on."
         )
     bad = first_bad_number(y)
     if bad is not None:
         raise number_error(bad)
     true = y.astype(np.float64)
-    return HeldOutNumbers(true, predicted, _some_rows(X, estimator), true[:: _step(n)])
+    some = _some_rows(X, estimator), true[:: _step(n)]
+    if target.quantile is None:
+        return HeldOutNumbers(true, predicted, *some)
+    spec = estimator._reader.resolved.spec
+    measure, columns = find_measure(spec), zip(predicted.T, spec.levels, strict=True)
+    d2 = np.array([measure.d2(true[:, 0], values, level) for values, level in columns])
+    return HeldOutLevels(
+        np.repeat(true, len(d2), axis=1), predicted, *some, levels=spec.levels, d2=d2
+    )
 
 
 def _summed_up(proba: Any) -> list[Any]:

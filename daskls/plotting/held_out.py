@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.plotting.evaluation import HeldOutNumbers, HeldOutResult
+from daskls.plotting.evaluation import HeldOutLevels, HeldOutNumbers, HeldOutResult
 from daskls.plotting.plane import draw_number
 from daskls.plotting.subject import BLUE, GRAY, ORANGE, Panel, Subject
 from daskls.records import Float64
@@ -133,6 +133,10 @@ def _in_one(subject: Subject, found: HeldOutNumbers) -> tuple[Float64, Float64, 
     Several columns have none in common but their deviations.
     """
     true, predicted, unit, note = found.true, found.predicted, "", ""
+    if isinstance(found, HeldOutLevels):
+        # Of several levels the middle one is what residuals are told by.
+        at = int(np.argmin(np.abs(np.array(found.levels) - 0.5)))
+        return true[:, at], predicted[:, at], unit, f" Of the level {found.levels[at]:g}."
     if true.shape[1] > 1:
         target = subject.reader.target
         # The center too: columns lie on each other.

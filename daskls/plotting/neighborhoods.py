@@ -10,11 +10,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import ParameterError, StoreError
+from daskls.errors import ParameterError
 from daskls.kernels.registry import find_kernel
 from daskls.methods.base import method_of
 from daskls.methods.neighborhoods.answer import find_owners
 from daskls.methods.neighborhoods.method import Falk
+from daskls.methods.neighborhoods.parts import center_rows, open_centers
 from daskls.methods.scores import model_scores
 from daskls.neighbors.search import find_nearest
 from daskls.partition.polygons import color_cells
@@ -34,8 +35,6 @@ from daskls.plotting.plane import (
     polar_grid,
 )
 from daskls.records import Codes, Float64, Int64, Labels, Reals
-from daskls.store.centers import read_centers
-from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.reader import ModelReader
 
@@ -158,11 +157,11 @@ class NeighborhoodDisplay:
         check_least("n_rows", n_rows, 1)
         check_least("resolution", resolution, 2)
         reader = _open_falk(estimator)
-        leaves = open_leaves(str(reader.path), reader.fingerprint)
+        leaves = open_leaves(reader.root.where(), reader.fingerprint)
         rng = np.random.default_rng(random_state)
         window = None if limits is None else np.asarray(limits, np.float64)
         numbers = _choose(_centers_in(reader, window), n_centers, rng)
-        own = leaves.read_positions(_center_positions(reader)[numbers])
+        own = leaves.read_positions(open_centers(reader).positions[numbers])
         centers = own.X.astype(np.float64)
         counts = _neighbor_counts(estimator, reader, leaves.n_rows)
         radii = _find_radii(centers, counts, leaves)
@@ -359,7 +358,7 @@ def _choose(candidates: Int64, most: int, rng: np.random.Generator) -> Int64:
 
 def _centers_in(reader: ModelReader, window: Float64 | None) -> Int64:
     """Return the numbers of the centers in a window."""
-    centers, _ = reader.centers
+    centers, _ = center_rows(reader)
     if window is None:
         return np.arange(len(centers))
     inside = ((centers >= window[:, 0]) & (centers <= window[:, 1])).all(axis=1)
@@ -369,14 +368,6 @@ def _centers_in(reader: ModelReader, window: Float64 | None) -> Int64:
             "widen it."
         )
     return np.flatnonzero(inside)
-
-
-def _center_positions(reader: ModelReader) -> Int64:
-    """Return where each center stands among the model's rows."""
-    stored = read_centers(Root.open(reader.path))
-    if stored is None:
-        raise StoreError(f"The model at {reader.path} lacks its centers. Copy or train it again.")
-    return stored.positions
 
 
 def _positions_in(leaves: LeafReader, window: Float64 | None) -> Int64:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.plotting.evaluation import HeldOutNumbers, HeldOutResult
+from daskls.plotting.evaluation import HeldOutLevels, HeldOutNumbers, HeldOutResult
 from daskls.plotting.subject import CODING_WORDS, SCALES, Subject
 from daskls.records import Float64
 from daskls.solvers.registry import find_loss
@@ -37,6 +37,7 @@ def find_facts(subject: Subject) -> Entries:
         decision = str(reader.resolved.summary["decision"])
         found.append(("scale of features", SCALES.get(decision, decision)))
     found += _chosen(subject)
+    found += _bound(reader)
     if reader.stage_s:
         found.append(("seconds of the fit", f"{sum(reader.stage_s.values()):,.1f}"))
     return found if evaluation is None else [*found, *_on_other_rows(evaluation)]
@@ -52,6 +53,9 @@ def _target(reader: ModelReader) -> tuple[str, str]:
     shown = zip(target.center.tolist()[:MOST_COLUMNS], target.scale.tolist(), strict=False)
     told = "; ".join(f"mean {center:.5g}, deviation {scale:.4g}" for center, scale in shown)
     more = "; ..." if target.width > MOST_COLUMNS else ""
+    if target.quantile is not None:
+        levels = target.quantile if isinstance(target.quantile, tuple) else (target.quantile,)
+        told += f"; answered at {', '.join(f'{level:g}' for level in levels)}"
     return "numbers", told if target.width == 1 else f"{target.width} a row: {told}{more}"
 
 
@@ -60,6 +64,13 @@ def _on_other_rows(found: HeldOutResult | HeldOutNumbers) -> Entries:
     if isinstance(found, HeldOutResult):
         n_rows = int(found.confusion.counts.sum())
         return [("accuracy", f"{100 * found.accuracy:.2f} % of {n_rows:,} other rows")]
+    if isinstance(found, HeldOutLevels):
+        levels = ", ".join(f"{level:g}" for level in found.levels[:MOST_COLUMNS])
+        return [
+            ("D2", f"{found.d2.mean():.4f} of {len(found.true):,} other rows"),
+            (f"D2 at {levels}", _listed(found.d2, ".4f")),
+            (f"share at or below {levels}", _listed(found.covered, ".4f")),
+        ]
     mean = f"{found.r2.mean():.4f} of {len(found.true):,} other rows"
     if found.true.shape[1] > 1:
         mean += f", the mean of {_listed(found.r2, '.4f')}"
@@ -92,6 +103,12 @@ def _chosen(subject: Subject) -> Entries:
             f"{measure.tell_mean(chosen['error'])} of rows held out",
         ),
     ]
+
+
+def _bound(reader: ModelReader) -> Entries:
+    """Return the bound on false alarms, if there is one."""
+    bound = reader.false_alarm
+    return [] if bound is None else bound.told(reader.meta["classes"]["values"])
 
 
 def mean_error(report: Any) -> float | None:

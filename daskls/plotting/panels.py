@@ -8,12 +8,14 @@ from daskls.kernels.frame import coded_names
 from daskls.live.map import draw_map
 from daskls.live.measure import Measure
 from daskls.live.record import Map
+from daskls.partition.nested import whole
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.cuts import CUTS
 from daskls.plotting.evaluation import HeldOutNumbers
 from daskls.plotting.grid import GridDisplay, has_grid
 from daskls.plotting.held_out import answers, calibration, confusion, residuals
 from daskls.plotting.partition import PartitionDisplay
+from daskls.plotting.roc import roc
 from daskls.plotting.selection import SelectionDisplay, has_selection
 from daskls.plotting.subject import BLUE, CODING_WORDS, ORANGE, SCALES, Panel, Subject
 from daskls.records import Float64
@@ -27,7 +29,10 @@ __all__ = ["find_panels"]
 def find_panels(subject: Subject) -> list[Panel]:
     """Return the panels of a report, in their order on the page."""
     held_out = (answers, residuals) if subject.is_of_numbers else (confusion, calibration)
-    return [part(subject) for part in (_place, _errors, _choice, _times, *held_out)]
+    parts = [part(subject) for part in (_place, _errors, _choice, _times, *held_out)]
+    # Of two classes, where the fit held rows out.
+    curve = roc(subject)
+    return parts if curve is None else [*parts, curve]
 
 
 # Where cells lie, and what is predicted there
@@ -63,7 +68,7 @@ def _place(subject: Subject) -> Panel:
 def _has_outlines(subject: Subject, n_features: tuple[int, ...]) -> bool:
     """Whether the cells of a model of so many features can be drawn as they are."""
     reader, n_own = subject.reader, subject.estimator.n_features_in_
-    if n_own not in n_features or subject.method.space(reader).kind not in CUTS:
+    if n_own not in n_features or whole(subject.method.space(reader)).kind not in CUTS:
         return False
     scale = reader.resolved.scale
     if n_own == 1 or scale is None:
@@ -83,7 +88,10 @@ def _numbers(subject: Subject) -> Panel:
     display = PartitionDisplay.from_estimator(
         subject.estimator, X=subject.rows, y=of_rows, resolution=600 if is_line else 300
     )
-    what = "column 0" if subject.reader.target.width > 1 else "numbers"
+    target = subject.reader.target
+    what = "column 0" if target.width > 1 else "numbers"
+    if isinstance(target.quantile, tuple):
+        what = f"level {target.quantile[0]:g}"
     note = f"Predicted {what} as colors, and the borders of the cells."
     if is_line:
         dots = "" if subject.rows is None else ", over the rows of the test set"

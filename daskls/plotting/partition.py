@@ -288,7 +288,9 @@ class PartitionDisplay:
     def _field_label(self, fill: str) -> str:
         """Return the name of a field of the report for people."""
         if fill == "validation_error":
-            return MEASURES["classes" if self.surface is None else "numbers"].axis_label
+            return MEASURES[
+                "classes" if self.surface is None else self.surface.measured_as
+            ].axis_label
         return fill.replace("_", " ")
 
     def _draw_classes(self) -> None:

@@ -20,13 +20,16 @@ __all__ = ["ReportDisplay", "summary_of"]
 
 # Inches: A4, across.
 PAGE = (11.7, 8.3)
+# Of what is said above a picture, in all columns.
+LINE_LETTERS = 138
 
 
 @dataclass
 class ReportDisplay:
     """A fit on one page: partition, errors, grid, times, confusion, calibration; parameters, notes.
 
-    Of a regressor the last two are predictions beside true numbers, and residuals. What a model
+    Of a regressor the last two are predictions beside true numbers, and residuals. A model of two
+    classes that keeps scores of held-out rows has their ROC curve, see `RocDisplay`. What a model
     does not have is named in place of its picture. `to_html` gives the same as a page for a
     browser.
 
@@ -54,7 +57,7 @@ class ReportDisplay:
     >>> model = VoronoiSVC(cell_size=300, C=1, gamma=30, random_state=0).fit(X[:900], y[:900])
     >>> display = ReportDisplay.from_estimator(model, X[900:], y[900:]).plot()
     >>> list(display.axes_)
-    ['partition', 'errors', 'grid', 'times', 'confusion', 'calibration']
+    ['partition', 'errors', 'grid', 'times', 'confusion', 'calibration', 'roc']
     >>> display.to_html().startswith("<!doctype html>")
     True
     """
@@ -134,10 +137,13 @@ class ReportDisplay:
         for x, lines in ((0.01, self._left()), (0.4, self._right())):
             place = {"va": "top", "fontsize": 8, "linespacing": 1.35}
             head.text(x, 1 - 0.42 / inches, "\n".join(lines), **place)
-        axes = body.subplots(2, 3).ravel()
-        self.axes_ = {panel.name: ax for panel, ax in zip(self.panels, axes, strict=True)}
+        n_columns = -(-len(self.panels) // 2)
+        axes = body.subplots(2, n_columns).ravel()
+        self.axes_ = {panel.name: ax for panel, ax in zip(self.panels, axes, strict=False)}
+        for ax in axes[len(self.panels) :]:
+            ax.set_axis_off()
         for panel in self.panels:
-            _draw(panel, self.axes_[panel.name])
+            _draw(panel, self.axes_[panel.name], LINE_LETTERS // n_columns)
         for ax in body.axes:
             _shrink(ax)
         return self
@@ -183,23 +189,26 @@ def summary_of(estimator: Any) -> str:
 
 
 def _shrink(ax: Any) -> None:
-    """Set the labels of axes, and of color bars, for six pictures on a page."""
+    """Set the labels of axes, of color bars and of legends for six pictures on a page."""
     ax.tick_params(labelsize=7.5)
+    legend = ax.get_legend()
+    for text in legend.get_texts() if legend is not None else ():
+        text.set_fontsize(6.5)
     for label in (ax.xaxis.label, ax.yaxis.label):
         label.set_fontsize(8)
 
 
-def _draw(panel: Panel, ax: Any) -> None:
+def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
     """Draw one panel, or say why there is nothing to draw."""
     if panel.draw is None:
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_color("#c9cdd2")
-        text = "\n".join(wrap(panel.note, 36))
+        text = "\n".join(wrap(panel.note, n_letters - 10))
         ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=9, transform=ax.transAxes)
         ax.set_title(panel.title, fontsize=9, weight="bold")
         return
     panel.draw(ax)
     # In place of what the display says of itself above its axes.
     bold = panel.title.replace(" ", r"\ ")
-    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, 46)]
+    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, n_letters)]
     ax.set_title("\n".join(lines), fontsize=7.5, color="black")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskls.live.measure import MEASURES, Measure
-from daskls.methods.base import Method
 from daskls.plotting.evaluation import HeldOutNumbers, HeldOutResult
 from daskls.records import Reals
+from daskls.run.contract import Method
 from daskls.store.reader import ModelReader
 
 __all__ = ["BLUE", "CODING_WORDS", "GRAY", "ORANGE", "SCALES", "Panel", "Subject"]
@@ -43,7 +43,7 @@ class Subject:
     @property
     def measure(self) -> Measure:
         """How its errors are told."""
-        return MEASURES[self.reader.target.kind]
+        return MEASURES[self.reader.target.measured_as]
 
     @property
     def rows(self) -> Reals | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.errors import DataError, ParameterError
 from daskls.plotting.plane import pixel_grid
-from daskls.records import Float64, Reals
+from daskls.records import Float64, MeasuredAs, Reals
 
 __all__ = ["Surface", "find_surface"]
 
@@ -29,11 +29,13 @@ class Surface:
     values : float64 array, shape (resolution, resolution), or of one feature (resolution,)
     of_rows : float64 array, shape (m,), or None. What the rows have.
     label : str. What the numbers are.
+    measured_as : MeasuredAs. How errors of cells are told.
     """
 
     values: Float64
     of_rows: Float64 | None
     label: str
+    measured_as: MeasuredAs = "numbers"
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -119,7 +121,7 @@ def find_surface(estimator: Any, pixels: Float64, y: Any, n_rows: int, column: i
     pixels : float64 array, shape (p, d)
     y : array (m,) or (m, t), or None. Numbers of the rows that are drawn.
     n_rows : int, m
-    column : int. Which of several numbers of a row.
+    column : int. Which of several numbers of a row, or of levels.
 
     Returns
     -------
@@ -130,16 +132,17 @@ def find_surface(estimator: Any, pixels: Float64, y: Any, n_rows: int, column: i
     ParameterError : a column that y did not have in training
     DataError : y of another shape than the rows have
     """
-    n_columns = estimator._reader.target.width
+    target = estimator._reader.target
+    n_columns = target.n_functions
     if column not in range(n_columns):
         raise ParameterError(
             f"column is {column}; it must be a number from 0 to {n_columns - 1}: the model "
             f"predicts {n_columns} number(s) of a row."
         )
     values: Float64 = np.asarray(estimator.predict(pixels)).reshape(len(pixels), -1)[:, column]
-    return Surface(
-        values, _numbers_of_rows(y, n_rows, n_columns, column), _label(estimator, column)
-    )
+    # Of one number all levels are.
+    of_rows = _numbers_of_rows(y, n_rows, target.width, min(column, target.width - 1))
+    return Surface(values, of_rows, _label(estimator, column), target.measured_as)
 
 
 def _numbers_of_rows(y: Any, n_rows: int, n_columns: int, column: int) -> Float64 | None:
@@ -162,4 +165,7 @@ def _label(estimator: Any, column: int) -> str:
     """Return what the numbers are: the name of the column trained on, if it had one."""
     table = getattr(estimator, "table_", None)
     name = "y" if table is None or table.label is None else str(table.label)
-    return name if estimator._reader.target.width == 1 else f"{name}, column {column}"
+    target = estimator._reader.target
+    if isinstance(target.quantile, tuple):
+        return f"{name}, level {target.quantile[column]:g}"
+    return name if target.width == 1 else f"{name}, column {column}"

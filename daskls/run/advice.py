@@ -5,7 +5,7 @@ import warnings
 from daskls.errors import AdviceWarning
 from daskls.plan import Resources
 from daskls.records import MIB
-from daskls.run.rows import BlockRows
+from daskls.run.blocks import BlockRows
 from daskls.run.scan import TargetScan, name_classes
 
 __all__ = ["warn_of_chunks", "warn_of_classes", "warn_of_thin_classes"]

@@ -2,7 +2,6 @@
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,20 +13,24 @@ from daskls.partition.base import Partition
 from daskls.partition.forest import Forest, grow_forest
 from daskls.partition.stored import read_partition, write_partition
 from daskls.plan import Extent, check_sample, plan_sample
+from daskls.plan.exchange import group_blocks
 from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
 from daskls.run.advice import warn_of_classes, warn_of_thin_classes
 from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blocks import BlockRows
 from daskls.run.contract import Beginning, FitRequest
 from daskls.run.identity import find_seed, open_root
 from daskls.run.progress import StageClock
 from daskls.run.regroup import regroup_rows
 from daskls.run.repair import repair
+from daskls.run.reserve import reserve_rows
 from daskls.run.resources import find_resources, free_nbytes
-from daskls.run.rows import BlockRows
 from daskls.run.sample import sample_rows
 from daskls.run.scan import TargetScan, name_classes, scan_targets
-from daskls.solvers.registry import find_loss
-from daskls.store.exchange import Exchange
+from daskls.solvers.registry import LOSSES, find_loss, find_solver, losses_of
+from daskls.store.artifacts import Location
+from daskls.store.exchange import Exchange, stored_grids
+from daskls.targets import Target
 
 __all__ = [
     "begin_fit",
@@ -36,13 +39,14 @@ __all__ = [
     "resolved_spec",
     "scale_gamma",
     "share_of",
+    "sizes_of",
 ]
 
 
 def begin_fit(
     request: FitRequest,
     rows: BlockRows,
-    store: Path,
+    store: Location,
     clock: StageClock,
     client: Any = None,
 ) -> Beginning:
@@ -52,12 +56,19 @@ def begin_fit(
     ----------
     request : FitRequest
     rows : BlockRows
-    store : Path. The model's folder; made if it does not exist.
+    store : path, URL or Backend. The model's; made if it does not exist.
     clock : StageClock
     client : distributed client, or None for the current scheduler
     """
     resources = find_resources(client)
+    rows = rows.planned(resources.task_nbytes, stored_grids(store))
     scan = scan_targets(rows, client, request.spec.target)
+    _check_columns(request.spec, scan.target)
+    scan = replace(scan, target=replace(scan.target, quantile=request.spec.quantile))
+    given, reserve, seed = rows, None, None
+    if request.false_alarm is not None:
+        seed = find_seed(request, store)
+        reserve, rows, scan = reserve_rows(request.false_alarm, rows, scan, seed, client)
     if not request.is_nested and scan.target.kind == "classes":
         warn_of_classes(scan)
     if request.n_folds is not None:
@@ -65,40 +76,47 @@ def begin_fit(
     if request.count_cells is not None:
         n_cells = request.count_cells(scan.n_kept)
         request = replace(request, cell_size=share_of(scan.n_kept, n_cells))
-    sizes = TaskSizes(
-        rows.n_features,
-        rows.X.dtype.itemsize,
-        scan.target.n_functions,
-        request.cell_size,
-        request.spec,
-        target_nbytes=scan.target.width * scan.target.dtype.itemsize,
-        # The rows that count are a copy only where some weight may be 0.
-        n_block_copies=2 if rows.weights is None else 3,
-        source_nbytes=rows.source_nbytes,
-        unpack_nbytes=rows.unpack_nbytes,
-    )
+    sizes = sizes_of(request, rows, scan.target)
     class_weight = _class_weight(request, rows, scan)
     _check_costs(request.spec, scan, class_weight)
     sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
     check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
-    leaf_bound = min(sampling.leaf_rows, scan.n_kept)
+    leaf_bound = min(sampling.largest_rows, scan.n_kept)
     request.method.check(Extent(sizes, scan.n_kept, leaf_bound, rows.block_rows), resources)
     # From here on X is read, and then a store begun: what is refused above costs neither.
-    seed = find_seed(request, store)
+    seed = find_seed(request, store) if seed is None else seed
     with clock.stage("sample", rows.n_blocks, None):
-        sample = sample_rows(rows, scan, class_weight, sampling.n_sample, seed, client)
+        drawn = scan, class_weight, sampling.n_sample, seed, client, reserve
+        sample = sample_rows(given, *drawn)
     target = scan.target.measured(sample.targets, sample.weights)
     scan = replace(scan, target=target)
     sample = replace(sample, targets=target.enter(sample.targets))
     # After the sample: the checksum of all rows, which that pass takes, is part of the identity.
-    root = open_root(request, rows, scan, seed, sample.checksum, store)
-    repair(root, request.method.check_complete, client)
+    root = open_root(request, rows, scan, seed, sample.data_checksum, store)
+    repair(root, request.method, client)
     if find_loss(request.spec).costs_by_cell:
         # Only now: the identity of the fit is of what was given.
         spec = replace(request.spec, unit=float(target.scale[0]))
+        spec = find_solver(spec).settle(spec, sample.targets, sample.weights)
         request, sizes = replace(request, spec=spec), replace(sizes, spec=spec)
     return Beginning(
         request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
+    )
+
+
+def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
+    """Return the sizes that tasks are projected by, of rows as they are given."""
+    return TaskSizes(
+        rows.n_features,
+        rows.X.dtype.itemsize,
+        target.n_functions,
+        request.cell_size,
+        request.spec,
+        target_nbytes=target.width * target.dtype.itemsize,
+        # The rows that count are a copy only where some weight may be 0.
+        n_block_copies=2 if rows.weights is None else 3,
+        source_nbytes=rows.source_nbytes,
+        unpack_nbytes=rows.unpack_nbytes,
     )
 
 
@@ -129,9 +147,10 @@ def regroup_all(
     partition = _partition(begun)
     clock.tell_cut(partition, begun.sample.X, begun.feature_names)
     exchange = _exchange(begun, partition)
-    _check_disk(begun, partition.n_partitions + method.n_copies, exchange)
-    with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
-        leaf_rows = regroup_rows(begun, exchange, client)
+    # Merging writes every row once more.
+    n_written = partition.n_partitions * (2 if exchange.is_merged else 1)
+    _check_disk(begun, n_written + method.n_copies, exchange)
+    leaf_rows = regroup_rows(begun, exchange, clock, client)
     # The plan was projected from the sample; leaves of all rows may be larger.
     largest = int(leaf_rows.max())
     found = Extent(begun.sizes, scan.n_kept, largest, rows.block_rows, at="found")
@@ -204,11 +223,10 @@ def scale_gamma(begun: Beginning) -> float:
 def _exchange(begun: Beginning, partition: Partition) -> Exchange:
     """Return the handle of this fit's exchange; its name holds the blocks, which may change."""
     rows = begun.rows
-    # A fit may be resumed on other chunks; block 3 of the old ones must not pass for block 3 of
-    # these.
+    # Block 3 of an exchange whose blocks this fit gave up must not pass for block 3 of these.
     blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
     return Exchange(
-        str(begun.root.path / f"exchange-{begun.fingerprint[:12]}-{blocks}"),
+        begun.root.where(f"exchange-{begun.fingerprint[:12]}-{blocks}"),
         rows.n_blocks,
         partition.n_leaves,
         begun.sizes.n_features,
@@ -216,6 +234,7 @@ def _exchange(begun: Beginning, partition: Partition) -> Exchange:
         partition.n_partitions,
         begun.scan.target.dtype.str,
         begun.scan.target.width,
+        group_blocks(rows.n_blocks, partition.n_leaves),
     )
 
 
@@ -257,6 +276,24 @@ def _check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
         )
     if scan.target.kind == "classes":
         warn_of_thin_classes(n_folds, rows, scan)
+
+
+def _check_columns(spec: SolverSpec, target: Target) -> None:
+    """Refuse several numbers a row where the loss takes one.
+
+    Raises
+    ------
+    ParameterError
+    """
+    loss = find_loss(spec)
+    if target.width == 1 or loss.takes_columns:
+        return
+    names = losses_of(spec.target, of_levels=loss.of_levels)
+    able = [name for name in names if LOSSES[spec.target, name].takes_columns]
+    other = f', or loss="{able[0]}", which takes several' if able else " for each fit"
+    raise ParameterError(
+        f"y has {target.width} columns, and loss={spec.loss!r} takes one. Pass one column{other}."
+    )
 
 
 def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> None:

@@ -1,17 +1,119 @@
-"""One task a block: run a function over aligned blocks and collect its small results."""
+"""Aligned blocks of rows, and one task a block: a function run over them, with small results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
+from daskls.memory import TaskSizes, assign_nbytes
+from daskls.plan.exchange import BLOCK_NBYTES, block_nbytes
+from daskls.records import AnyArray, Labels, SolverSpec
+from daskls.run.chunks import merge_chunks
 from daskls.run.compute import compute_blocks
 from daskls.run.probe import current_sight, guarded
-from daskls.run.rows import BlockRows
+from daskls.store.arrays import ArrayHandle
 
-__all__ = ["block_start", "map_rows"]
+__all__ = ["BlockRows", "block_start", "from_handle", "map_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """Blocks of rows. All arrays have one block of columns and the same blocks of rows.
+
+    Attributes
+    ----------
+    X : Dask array, shape (n, d)
+    y : Dask array, shape (n, 1); of numbers (n, t)
+    weights : Dask array, shape (n, 1), or None
+    classes : labels of the codes in y, or None where y holds the labels themselves
+    source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
+    unpack_nbytes : int. Peak of unpacking the largest chunk of X, if that is more than a block.
+    n_chunks : int. What X was given in, before chunks became blocks.
+    """
+
+    X: da.Array
+    y: da.Array
+    weights: da.Array | None = None
+    classes: Labels | None = None
+    source_nbytes: int = 0
+    unpack_nbytes: int = 0
+    n_chunks: int = 0
+    least_nbytes: int = BLOCK_NBYTES
+    given: tuple[Any, da.Array, da.Array | None] | None = None
+
+    def planned(self, task_nbytes: int, grids: Sequence[Sequence[int]] = ()) -> "BlockRows":
+        """Return the rows in blocks as large as a task may regroup, or in those of a begun fit.
+
+        Parameters
+        ----------
+        task_nbytes : int. What a task may use.
+        grids : sequence of sequence of int. The rows of each block of exchanges that were begun.
+        """
+        row_nbytes = self.X.dtype.itemsize * self.n_features
+        # What is regrouped is not known yet: as of rows of some weight 0 that a model scales.
+        sizes = TaskSizes(
+            self.n_features, self.X.dtype.itemsize, 2, 2, SolverSpec(), 3, raw_nbytes=row_nbytes
+        )
+        for grid in grids:
+            # One that a worker of less memory could not regroup is given up.
+            if sum(grid) == self.n_rows and assign_nbytes(sizes, max(grid)) <= task_nbytes:
+                return self._in_blocks(tuple(grid))
+        nbytes = block_nbytes(self.n_rows * row_nbytes, task_nbytes, self.least_nbytes)
+        return self._in_blocks(merge_chunks(self.X.chunks[0], max(nbytes // row_nbytes, 1)))
+
+    def _in_blocks(self, chunks: tuple[int, ...]) -> "BlockRows":
+        """Return the rows in other blocks."""
+        if chunks == self.X.chunks[0]:
+            return self
+        X, *columns = self.given or (self.X, self.y, self.weights)
+        # Rows on disk are read as they are wanted, not put together of others.
+        is_read = isinstance(X, ArrayHandle)
+        y, weights = (None if own is None else own.rechunk({0: chunks}) for own in columns)
+        X = from_handle(X, chunks) if is_read else X.rechunk({0: chunks}, method="tasks")
+        return replace(self, X=X, y=y, weights=weights)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, n."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of features, d."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of blocks."""
+        return len(self.X.chunks[0])
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of the largest block."""
+        return int(max(self.X.chunks[0]))
+
+
+def read_rows(handle: ArrayHandle, block_info: Any = None) -> AnyArray:
+    """Read the rows of one block; a column for a one-dimensional array."""
+    start, stop = block_info[None]["array-location"][0]
+    rows = handle.read(start, stop)
+    return rows[:, None] if rows.ndim == 1 else rows
+
+
+def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
+    """Return the Dask array whose tasks read the handle's rows themselves."""
+    width = handle.shape[1] if len(handle.shape) > 1 else 1
+    return da.map_blocks(
+        read_rows,
+        handle,
+        chunks=(row_chunks, (width,)),
+        dtype=np.dtype(handle.dtype),
+        # Without it Dask would call the task on no rows to find it out.
+        meta=np.empty((0, 0), handle.dtype),
+    )
 
 
 def block_start(block_info: Any) -> tuple[int, int]:

@@ -10,11 +10,11 @@ import dask.array as da
 import numpy as np
 from dask.callbacks import Callback
 
-from daskls.datasets.readers._table import listed
 from daskls.errors import DataError
 from daskls.records import Int64, Labels
 from daskls.run.compute import local_scheduler, stream
 from daskls.run.progress import Progress
+from daskls.sources.base import listed
 
 __all__ = [
     "Confusion",

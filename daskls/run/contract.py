@@ -1,65 +1,215 @@
-"""Contracts between estimators, methods and stages; the state that a fit begins with.
+"""The contract of a method, the request of an estimator, and the state that a fit begins with.
 
-Stages know no method: they call the members of `Contract`.
+A method is a frozen record of its parameters beyond the solver's. Its module is light: what trains
+is imported by `Method.fit`, so that a process which only predicts never loads the trainers. Stages
+know no method: they call the members of `Method`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from daskls.kernels.frame import coded_names
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
-from daskls.plan import Extent, Resources, SamplePlan
-from daskls.records import FeatureScale, Float64, ScalingSpec, SolverSpec
+from daskls.partition.stored import model_partition
+from daskls.plan import (
+    Demand,
+    Extent,
+    Outlook,
+    Resources,
+    SamplePlan,
+    demand_of_cells,
+    expected_cells,
+)
+from daskls.records import (
+    FalseAlarmSpec,
+    FeatureScale,
+    Float64,
+    Ints,
+    Reals,
+    ScalingSpec,
+    SolverSpec,
+)
+from daskls.run.blocks import BlockRows
 from daskls.run.progress import StageClock
-from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan
+from daskls.store.contents import StorePart
 from daskls.store.layout import Root
+from daskls.store.reader import ModelReader
 
 if TYPE_CHECKING:
     # A process that only predicts never loads what samples rows.
     from daskls.run.sample import Sample
 
-__all__ = ["HELD_OUT", "Beginning", "Contract", "FitRequest"]
+__all__ = ["HELD_OUT", "Beginning", "FitRequest", "Method"]
 
 # Maps to probabilities of the values that the loss knows of rows without them.
 HELD_OUT = "held_out"
 
 
-class Contract(Protocol):
-    """A method, as the stages that all methods share see it; `daskls.methods.base` says more."""
+@dataclass(frozen=True)
+class Method(ABC):
+    """The contract of all methods.
 
-    @property
-    def n_copies(self) -> int:
-        """Copies of the rows that a fit writes beside the exchange."""
+    Attributes
+    ----------
+    name : str. In stores, and in the register of methods.
+    n_copies : int. How many times a fit writes the rows beside the exchange.
+    chosen : tuple of str. Parameters that cells choose by cross-validation.
+    is_local : bool. Whether predictions depend on the training rows near a query alone, so that a
+        part of space at full density is as good as all of it.
+    has_probabilities : bool. Whether scores are probabilities by themselves, without fitted maps.
+    knows_held_out : bool. Whether the values of rows without them, where the loss knows them, are
+        those of queries.
+    has_grids : bool. Whether each cell searches a grid of C and gamma for itself.
+    step : str, or None. The quantity that differs from one model to the next where several are
+        tried and one is kept.
+    """
 
-    @property
-    def is_local(self) -> bool:
-        """Whether predictions depend on training rows near a query alone."""
+    name: ClassVar[str]
+    n_copies: ClassVar[int] = 0
+    chosen: ClassVar[tuple[str, ...]] = ("C", "gamma")
+    is_local: ClassVar[bool] = False
+    has_probabilities: ClassVar[bool] = False
+    knows_held_out: ClassVar[bool] = False
+    has_grids: ClassVar[bool] = False
+    step: ClassVar[str | None] = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the parameters as JSON values."""
+        """Return the parameters as JSON values: what names a fit's store, and what it keeps."""
+        return {"name": self.name, **asdict(self)}
 
-    def for_rows(self, n_rows: int) -> "Contract":
-        """Return the method with parameters capped to the number of rows."""
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """Return the method that `to_json` has written."""
+        given = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in values.items()
+            if key != "name"
+        }
+        return cls(**given)
 
+    @classmethod
+    def parts(cls) -> tuple[StorePart, ...]:
+        """Return what the method keeps in a store beside `daskls.store.contents.SHARED_PARTS`.
+
+        Parts of a key of its own are made from the partition, and go with it.
+        """
+        return ()
+
+    # --- a fit
+
+    @abstractmethod
     def check(self, extent: Extent, resources: Resources) -> None:
-        """Refuse tasks that would not fit in memory."""
+        """Refuse, before any training, tasks that would not fit in memory.
 
+        Called twice: with the sizes that are expected, then with those that were found.
+
+        Raises
+        ------
+        MemoryPlanError : when a task needs more than it may use. The message names the parameter
+            to change.
+        """
+
+    def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
+        """Return how many leaves rows are regrouped by, as expected before any is read.
+
+        Those of trees that are grown on the sample, unless a method cuts in another way.
+        """
+        if sampling.n_sample == n_rows:
+            return expected_cells(n_rows, cell_size)[0]
+        return -(-n_rows // sampling.leaf_rows)
+
+    def demand(self, outlook: Outlook) -> Demand:
+        """Return the tasks, bytes and pieces of work of `cut` and `fit`, as expected.
+
+        Those of cells that space is cut into, one model each, unless a method says otherwise.
+        """
+        own = demand_of_cells(outlook)
+        return replace(own, stages=(outlook.grown, *own.stages))
+
+    @abstractmethod
     def cut(self, begun: "Beginning") -> Partition:
         """Return the partition by which rows are regrouped."""
 
+    @abstractmethod
     def fit(self, begun: "Beginning", clock: StageClock, client: Any) -> None:
         """Train the parts that the store does not hold yet; write the index of the model last."""
 
     def clean_up(self, root: Root) -> None:
-        """Remove files that a finished model does not need."""
+        """Remove files that a finished model does not need, those of earlier fits too."""
+        root.remove_leftovers(self.parts())
+
+    # --- a model
+
+    @abstractmethod
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
+        """Return the scores of rows, (m,) for two classes, (m, k) for more."""
+
+    def for_rows(self, n_rows: int) -> Self:
+        """Return the method with parameters capped to the number of rows."""
+        return self
+
+    def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
+        """Return the probability of each class, (m, k), by the rows' scores.
+
+        Only of methods with `has_probabilities`: the others' scores are mapped.
+        """
+        raise NotImplementedError
 
     def check_complete(self, root: Root) -> None:
-        """Refuse a finished model that lacks a part."""
+        """Refuse a finished model that lacks a part.
+
+        Raises
+        ------
+        StoreError : saying which
+        """
+        self.check_index(ModelReader(root.store))
+
+    def check_index(self, reader: ModelReader) -> None:  # noqa: B027
+        """Refuse a model whose index is malformed.
+
+        Raises
+        ------
+        DamageError
+        """
+
+    def has_space(self, reader: ModelReader) -> bool:
+        """Whether a model has a partition, which `space` then returns."""
+        return "partition" in reader.index.attrs
+
+    def space(self, reader: ModelReader) -> Partition:
+        """Return the partition of a model's cells.
+
+        Raises
+        ------
+        StoreError : when it has none
+        """
+        return model_partition(reader)
+
+    def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
+        """Return how probable each training row's label is, float64 (m,).
+
+        Parameters
+        ----------
+        reader : ModelReader. Of a model of these rows.
+        X : array (m, d). Training rows.
+        codes : int array (m,). Their labels' codes.
+        first : int. The global number of the first row.
+        """
+        raise NotImplementedError
+
+    def progress(self, root: Root) -> str:
+        """Describe the progress of a fit that was stopped."""
+        return "it has begun"
+
+    def count_open(self, report: Any) -> Any:
+        """Return the solves that stopped short of ``tol``, from a model's report."""
+        return np.sum(report.n_at_limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +219,7 @@ class FitRequest:
     Attributes
     ----------
     estimator : str. The class's name.
-    method : Contract. Does the method's own part.
+    method : Method. Does its own part.
     params : dict. JSON values that a saved model shows and a loaded estimator takes.
     spec : SolverSpec
     cell_size : int
@@ -89,10 +239,11 @@ class FitRequest:
     table : dict, or None. How columns of a table became features, as JSON values.
     probability : "sigmoid" or "isotonic": maps of scores to probabilities are fitted to rows that
         a fit of their own held out; `HELD_OUT`: to values that the fit knows; or None
+    false_alarm : FalseAlarmSpec, or None. The bound that rows are reserved for, of two classes.
     """
 
     estimator: str
-    method: Contract
+    method: Method
     params: dict[str, Any]
     spec: SolverSpec
     cell_size: int
@@ -108,6 +259,7 @@ class FitRequest:
     is_nested: bool = False
     n_folds: int | None = None
     probability: str | None = None
+    false_alarm: FalseAlarmSpec | None = None
     table: dict[str, Any] | None = None
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from daskls.memory import gather_nbytes
 from daskls.neighbors.regions import measure_regions
 from daskls.partition.cells import cut_into_cells
 from daskls.partition.shuffle import row_keys
-from daskls.plan import group_open
+from daskls.plan import BUNDLE_S, CUT, Outlook, StageDemand, Work, group_open
 from daskls.records import Int64, Keys, LeafRows, Regions, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import run_each
@@ -27,9 +27,17 @@ from daskls.store.leaves import (
     write_leaf_index,
     write_leaves,
 )
-from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
+from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles, has_bundle
 
-__all__ = ["RowsHandle", "folds_of", "gather_bundle", "gather_rows", "has_rows", "rows_handle"]
+__all__ = [
+    "RowsHandle",
+    "folds_of",
+    "gather_bundle",
+    "gather_rows",
+    "gather_stage",
+    "has_rows",
+    "rows_handle",
+]
 
 # Leaves are gathered until a task holds about this much.
 BUNDLE_NBYTES = 32 << 20
@@ -46,14 +54,14 @@ class RowsHandle:
     ``fold`` leaves rows out of all searches: (seed, number of folds, the fold held out).
     """
 
-    path: str
+    root: str
     fingerprint: str
     cache_nbytes: int = CACHE_NBYTES
     fold: tuple[int, int, int] | None = None
 
     def open(self) -> LeafReader:
         """Return the reader of the rows."""
-        return open_leaves(self.path, self.fingerprint, self.cache_nbytes)
+        return open_leaves(self.root, self.fingerprint, self.cache_nbytes)
 
     def source(self, reader: LeafReader) -> Callable[[int], LeafRows]:
         """Return what searches read leaves by."""
@@ -90,14 +98,13 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
 
     A retry after a worker's death finds the rows and returns 0.
     """
-    if leaves in finished_bundles(Path(job.root), "rows"):
+    if has_bundle(job.root, *leaves, "rows"):
         return 0
     partition = load_partition(job.root, job.fingerprint)
     dtype = stored_dtype(np.dtype(job.exchange.dtype))
     rows, ptrs, regions = [], [], []
     with one_blas_thread():
-        for leaf in range(leaves[0], leaves[1] + 1):
-            own = job.exchange.read_leaf(leaf)
+        for leaf, own in enumerate(job.exchange.read_leaves(*leaves), leaves[0]):
             tree, of_region = cut_into_cells(partition, own.X, leaf, job.region_rows)
             # Stable: rows of a region stay in the order of their numbers, whatever the blocks were.
             own = own.take(np.argsort(of_region, kind="stable"))
@@ -105,7 +112,7 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
             rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
             regions.append(measure_regions(own.X, ptrs[-1]))
     # Outside the limit: nothing is written before it has held to the end.
-    write_leaves(Path(job.root), leaves[0], rows, ptrs, regions, _join(rows))
+    write_leaves(job.root, leaves[0], rows, ptrs, regions, _join(rows))
     return sum(len(own.X) for own in rows)
 
 
@@ -127,7 +134,7 @@ def has_rows(begun: Beginning) -> bool:
 def rows_handle(begun: Beginning) -> RowsHandle:
     """Return the handle by which tasks open the gathered rows."""
     cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
-    return RowsHandle(str(begun.root.path), begun.fingerprint, cache)
+    return RowsHandle(begun.root.where(), begun.fingerprint, cache)
 
 
 def gather_rows(
@@ -139,14 +146,14 @@ def gather_rows(
 ) -> None:
     """Write all rows, leaf by leaf, and the index of the leaves; then remove the exchange."""
     root = begun.root
-    job = GatherJob(str(root.path), begun.fingerprint, exchange, begun.request.cell_size)
+    job = GatherJob(root.where(), begun.fingerprint, exchange, begun.request.cell_size)
     wanted = _bundles(begun, leaf_rows)
     finished = _finished_rows(begun, leaf_rows)
     with clock.stage("gather", int(leaf_rows.sum()), finished):
         run_each(gather_bundle, wanted, job, client)
-    tiles = find_tiles(root.path, exchange.n_leaves, "rows")
+    tiles = find_tiles(root.store, exchange.n_leaves, "rows")
     write_leaf_index(root, tiles)
-    drop_others(root.path, tiles, "rows")
+    drop_others(root.store, tiles, "rows")
     # Last: until the index of the leaves stands, a fit that is called again reads it.
     exchange.delete()
 
@@ -155,8 +162,20 @@ def _bundles(begun: Beginning, leaf_rows: Int64) -> list[tuple[int, int]]:
     """Group neighboring leaves that are not done, of about equal rows a task."""
     share = int(leaf_rows.sum()) // N_GATHERS
     most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // begun.sizes.row_nbytes
-    done = done_mask(begun.root.path, len(leaf_rows), "rows")
+    done = done_mask(begun.root.store, len(leaf_rows), "rows")
     return group_open(leaf_rows.tolist(), done, min(share, most))
+
+
+def gather_stage(outlook: Outlook) -> StageDemand:
+    """Return the stage of `gather_rows` before rows are read: as of leaves of equal size."""
+    extent, n_leaves = outlook.extent, outlook.n_leaves
+    of_leaf = max(extent.n_rows // n_leaves, 1)
+    row_nbytes = extent.sizes.row_nbytes
+    most = min(BUNDLE_NBYTES, outlook.resources.task_nbytes // 4) // row_nbytes
+    together = max(min(extent.n_rows // N_GATHERS, most) // of_leaf, 1)
+    nbytes = gather_nbytes(extent.sizes, extent.leaf_rows) + 2 * together * of_leaf * row_nbytes
+    works = outlook.reading, Work(CUT, of_leaf, n_leaves)
+    return StageDemand("gather", -(-n_leaves // together), nbytes, works, task_s=BUNDLE_S / 2)
 
 
 def _finished_rows(begun: Beginning, leaf_rows: Int64) -> Callable[[], int]:
@@ -164,7 +183,7 @@ def _finished_rows(begun: Beginning, leaf_rows: Int64) -> Callable[[], int]:
     positions = np.r_[0, np.cumsum(leaf_rows)]
 
     def count() -> int:
-        found = finished_bundles(begun.root.path, "rows")
+        found = finished_bundles(begun.root.store, "rows")
         return sum(int(positions[last + 1] - positions[first]) for first, last in found)
 
     return count

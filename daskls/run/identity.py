@@ -3,17 +3,17 @@
 import hashlib
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import Labels, ScalingSpec
+from daskls.records import FalseAlarmSpec, Labels, ScalingSpec
+from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest
-from daskls.run.rows import BlockRows
 from daskls.run.scan import TargetScan, name_classes
-from daskls.store.artifacts import open_store
+from daskls.store.artifacts import Location, open_store
+from daskls.store.backend import Backend
 from daskls.store.groups import DESCRIPTION
 from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
 from daskls.store.reader import spec_to_json
@@ -22,19 +22,35 @@ from daskls.store.repair import heal_root
 __all__ = ["check_free", "find_seed", "open_root"]
 
 
-def check_free(store: Path) -> None:
-    """Refuse a folder that holds something else: a model is not mixed with a user's files."""
-    names = open_store(store).names()
+def check_free(store: Location) -> None:
+    """Refuse a folder that holds something else, or the begun fit of an earlier version.
+
+    Raises
+    ------
+    StoreError
+    """
+    opened = open_store(store)
+    names = opened.names()
     if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
-        heal_root(store)
+        heal_root(opened)
+        Root.open(opened).check_format()
     # Inputs that were in memory, the owner's file and the probe come before the root.
-    elif store.is_file() or not all(name.startswith(("input-", ".")) for name in names):
+    elif _is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
             f"The store {store} exists but holds no model. Give a path that does not exist yet."
         )
 
 
-def find_seed(request: FitRequest, store: Path) -> int:
+def _is_artifact(store: Backend) -> bool:
+    """Whether something that holds no others is where a store would be."""
+    try:
+        store.size("")
+    except StoreError:
+        return False
+    return True
+
+
+def find_seed(request: FitRequest, store: Location) -> int:
     """Return the request's seed; without one, that of the begun store, or a fresh one."""
     if request.seed is not None:
         return request.seed
@@ -49,7 +65,7 @@ def open_root(
     scan: TargetScan,
     seed: int,
     checksum: int,
-    store: Path,
+    store: Location,
 ) -> Root:
     """Return the store's root, new or begun by an equal fit.
 
@@ -78,6 +94,7 @@ def open_root(
             "seed": seed,
             **_scaling_to_json(request.scaling),
             **_probability_to_json(request.probability),
+            **_false_alarm_to_json(request.false_alarm),
             **request.method.to_json(),
         },
     }
@@ -93,6 +110,7 @@ def open_root(
             "seed": seed,
             **_scaling_to_json(request.scaling),
             **_probability_to_json(request.probability),
+            **_false_alarm_to_json(request.false_alarm),
             "n_features": rows.n_features,
             "feature_names": request.feature_names,
             **_table_to_json(request.table),
@@ -127,6 +145,11 @@ def _probability_to_json(probability: str | None) -> dict[str, Any]:
     return {} if probability is None else {"probability": probability}
 
 
+def _false_alarm_to_json(spec: FalseAlarmSpec | None) -> dict[str, Any]:
+    """Return the bound on false alarms as JSON values; nothing where there is none."""
+    return {} if spec is None else {"false_alarm": asdict(spec)}
+
+
 def _table_to_json(table: dict[str, Any] | None) -> dict[str, Any]:
     """Return how columns became features; nothing where there was no table."""
     return {} if table is None else {"table": table}
@@ -157,8 +180,9 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
             if before == value or name in derived:
                 continue
             if isinstance(value, dict) and isinstance(before, dict):
-                names = [k for k in value if before.get(k) != value[k]]
-                parts += [f"{k} was {before.get(k)!r}, is {value[k]!r}" for k in names]
+                keys = dict.fromkeys([*value, *before])
+                names = [k for k in keys if before.get(k) != value.get(k)]
+                parts += [f"{k} was {before.get(k)!r}, is {value.get(k)!r}" for k in names]
             else:
                 parts.append(f"{name} was {before!r}, is {value!r}")
     return "; ".join(parts)

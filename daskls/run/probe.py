@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from daskls.errors import StoreError
@@ -17,22 +16,28 @@ from daskls.run.held import give_back
 from daskls.run.patience import tell_workers
 from daskls.run.resources import check_limit
 from daskls.run.workers import ask_workers, find_running, wait_for_worker
-from daskls.store.arrays import find_array, shared_path
-from daskls.store.artifacts import open_store
+from daskls.sources.door import open_source
+from daskls.store.artifacts import Location, is_bucket, open_store
 
 __all__ = ["Sight", "current_sight", "guarded", "shared_with_workers"]
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Paths that a worker must see: a file that the client keeps in the store, and the data's."""
+    """What a worker must see: what the client keeps in the store, and the paths of the data."""
 
+    store: str
     probe: str
     data: tuple[str, ...]
 
     def unseen(self) -> str | None:
-        """Return the first path that this process does not see, or None."""
-        return next((path for path in (self.probe, *self.data) if not os.path.exists(path)), None)
+        """Return the first that this process does not see, or None: the store, or a path."""
+        try:
+            open_store(self.store).read(self.probe, 0)
+        except StoreError as error:
+            # Of a folder it is enough that it is not there; a bucket says what is wrong.
+            return f"{self.store} ({error})" if is_bucket(self.store) else self.store
+        return next((path for path in self.data if not os.path.exists(path)), None)
 
 
 @dataclass(eq=False)
@@ -42,11 +47,6 @@ class Sight:
     marks: Marks
     client: Any
     blind: set[str] = field(default_factory=set)
-
-    @property
-    def store(self) -> Path:
-        """The model's folder."""
-        return Path(self.marks.probe).parent
 
     def allowed(self) -> list[str] | None:
         """Return the workers that tasks may run on; None: any."""
@@ -71,16 +71,15 @@ class Sight:
 
     def describe(self, worker: str, host: str, path: str) -> str:
         """Name a worker and what it does not see."""
-        what = str(self.store) if path == self.marks.probe else path
-        return f"{worker} on {host} cannot read {what}"
+        return f"{worker} on {host} cannot read {path}"
 
     def error(self, blind: list[str]) -> StoreError:
         """Return the error that names blind workers."""
         # The client made the probe: if it does not see it either, something removed it.
         if self.marks.unseen() is not None:
             return StoreError(
-                f"The store {self.store} or the data ({self.marks.unseen()}) was removed while a "
-                "fit used it. Fit again, and let nothing remove it."
+                f"The store {self.marks.store} or the data ({self.marks.unseen()}) was removed "
+                "while a fit used it. Fit again, and let nothing remove it."
             )
         return StoreError(
             f"{len(blind)} worker(s) and the client share no such path: {blind[0]}. Keep the "
@@ -119,14 +118,14 @@ def current_sight() -> Sight | None:
 
 @contextmanager
 def shared_with_workers(
-    store: Path, sources: tuple[Any, ...], client: Any = None
+    store: Location, sources: tuple[Any, ...], client: Any = None
 ) -> Iterator[None]:
     """Check that every worker sees the store and the data; tasks check it again while this lasts.
 
     Parameters
     ----------
-    store : Path. The model's folder; made if it does not exist.
-    sources : data as `fit` was given them: those that are paths or Zarr arrays count
+    store : path, URL or Backend. The model's; made if it does not exist.
+    sources : X, y and weights, or handles on them: those that are on Zarr count
     client : distributed client, or None for the current scheduler
 
     Raises
@@ -140,9 +139,10 @@ def shared_with_workers(
     if client is None:
         yield
         return
-    data = tuple(path for path in map(_path_of, sources) if path is not None)
+    given = (open_source(source) for source in sources if source is not None)
+    data = tuple(path for path in (source.local_path for source in given) if path is not None)
     probe = f".probe-{uuid.uuid4().hex}"
-    marks = Marks(shared.where(probe), data)
+    marks = Marks(shared.where(), probe, data)
     shared.put(probe, b"")
     sight = Sight(marks, client)
     token = _sight.set(sight)
@@ -159,18 +159,6 @@ def shared_with_workers(
         _sight.reset(token)
         # A store that was removed meanwhile has no probe either.
         shared.drop(probe)
-
-
-def _path_of(source: Any) -> str | None:
-    """Return the local path of a source on disk; None for what is in memory, lazy or remote."""
-    if isinstance(source, (str, os.PathLike)):
-        path = shared_path(source)
-    elif hasattr(source, "store_path"):
-        handle = find_array(source)
-        path = "://" if handle is None else handle.path
-    else:
-        return None
-    return None if "://" in path else path
 
 
 def guarded(task: Callable[..., Any]) -> Callable[..., Any]:

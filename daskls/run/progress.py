@@ -4,11 +4,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from daskls.errors import StoreError
 from daskls.records import Reals
+from daskls.run.expect import Expectation
 
 if TYPE_CHECKING:
     from daskls.partition.base import Partition
@@ -25,6 +26,7 @@ STAGE_LABELS = {
     "regions": "collecting blocks of some regions",
     "scale": "choosing the scale of features",
     "regroup": "regrouping blocks",
+    "merge": "merging blocks",
     "gather": "gathering rows",
     "select": "choosing parameters",
     "cover": "covering rows",
@@ -33,6 +35,7 @@ STAGE_LABELS = {
     "search": "training samples",
     "train": "training cells",
     "calibrate": "fitting probabilities",
+    "threshold": "scoring held-out rows",
     "predict": "predicting blocks",
     "convert": "converting rows",
     "write": "writing rows",
@@ -43,11 +46,15 @@ OnCut = Callable[["Partition", Reals, Sequence[str]], None]
 
 @dataclass(frozen=True)
 class Progress:
-    """``done`` of ``total`` blocks or cells of a stage; ``done`` is None while it is unknown."""
+    """``done`` of ``total`` blocks or cells of a stage; ``done`` is None while it is unknown.
+
+    ``left_s`` are the expected seconds until the fit ends, where its bill was made.
+    """
 
     stage: str
     done: int | None
     total: int
+    left_s: float | None = None
 
 
 class StageClock:
@@ -59,6 +66,29 @@ class StageClock:
         self.seconds: dict[str, float] = {}
         self._on_progress = on_progress
         self._on_cut = on_cut
+        self._expected: Expectation | None = None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anyone sees the progress."""
+        return self._on_progress is not None
+
+    def expect(self, stages: Sequence[tuple[str, float]]) -> None:
+        """Take what a bill expects of the stages that are to come: names and seconds."""
+        self._expected = Expectation(stages)
+
+    def _report(self, first_done: int | None) -> Callable[[Progress], None] | None:
+        """Return what hands progress on, with the seconds that are left where they are expected."""
+        expected, report = self._expected, self._on_progress
+        if expected is None or report is None:
+            return report
+
+        def hand_on(progress: Progress) -> None:
+            share = _share_of(progress, first_done)
+            left_s = expected.left_s(share, time.perf_counter())
+            report(replace(progress, left_s=left_s))
+
+        return hand_on
 
     def tell_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
         """Pass the partition to the listener, which draws it."""
@@ -69,9 +99,20 @@ class StageClock:
     def stage(self, name: str, total: int, count: Callable[[], int] | None) -> Iterator[None]:
         """Time one stage and report its progress; see `watch`."""
         started = time.perf_counter()
-        with watch(name, total, count, self._on_progress):
+        if self._expected is not None:
+            self._expected.begin(name, started)
+        # What an earlier fit had done tells nothing of this one's pace.
+        first_done = count() if count is not None and self._expected is not None else None
+        with watch(name, total, count, self._report(first_done)):
             yield
         self.seconds[name] = time.perf_counter() - started
+
+
+def _share_of(progress: Progress, first_done: int | None) -> float | None:
+    """Return how much of a stage this fit has done of what it found to be done."""
+    if progress.done is None or first_done is None or first_done >= progress.total:
+        return None
+    return (progress.done - first_done) / (progress.total - first_done)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Hashable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from daskls.partition.stored import read_partition
 from daskls.records import FeatureScale, Float64, Int64, Ints, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
-from daskls.run.compute import compute_each
+from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import Beginning
+from daskls.run.progress import StageClock
 from daskls.run.scan import block_checksum, take_kept
 from daskls.store.caches import kept
 from daskls.store.exchange import Exchange, Rows
@@ -40,7 +40,7 @@ def load_partition(root: str, fingerprint: str) -> Partition:
 @kept(maxsize=4)
 def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
     """Read the partition; the stamp keeps that of a replaced store from being used again."""
-    opened = Root.open(Path(root))
+    opened = Root.open(root)
     group = opened.find_group("partition")
     if group is None or opened.attributes["fingerprint"] != fingerprint:
         raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
@@ -105,30 +105,33 @@ def _find_block(exchange: Exchange, block: int) -> int | None:
         return None
 
 
-def regroup_rows(begun: Beginning, exchange: Exchange, client: Any = None) -> Int64:
+def regroup_rows(
+    begun: Beginning, exchange: Exchange, clock: StageClock, client: Any = None
+) -> Int64:
     """Write the exchange and its manifest; return the rows of each leaf.
 
     Raises
     ------
     StoreError : when X or y gave other values than in stage 1
     """
-    exchange.create()
     rows, scan = begun.rows, begun.scan
-    sums = map_rows(
-        assign_block,
-        rows,
-        rows.X,
-        rows.y,
-        rows.weights,
-        client=client,
-        root=str(begun.root.path),
-        fingerprint=begun.fingerprint,
-        exchange=exchange,
-        target=scan.target,
-        class_weight=begun.class_weight,
-        first_kept=scan.first_kept,
-        scale=begun.scale,
-    )
+    exchange.create(rows.X.chunks[0])
+    with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
+        sums = map_rows(
+            assign_block,
+            rows,
+            rows.X,
+            rows.y,
+            rows.weights,
+            client=client,
+            root=begun.root.where(),
+            fingerprint=begun.fingerprint,
+            exchange=exchange,
+            target=scan.target,
+            class_weight=begun.class_weight,
+            first_kept=scan.first_kept,
+            scale=begun.scale,
+        )
     # Row checksums add up, so that blocks may end in any order, or be those of an earlier try.
     if sum(sums) % 2**64 != begun.sample.checksum:
         # Its markers would give the next fit the same wrong rows.
@@ -138,12 +141,28 @@ def regroup_rows(begun: Beginning, exchange: Exchange, client: Any = None) -> In
             "them exists. A Dask array must compute the same values each time: seed it, or write "
             "it to Zarr and fit on that."
         )
-    # One small task, so that the client need not see what the workers write.
-    (leaf_rows,) = compute_each(stack_manifest, [(exchange,)], client)
-    counts: Int64 = leaf_rows
-    return counts
+    windows = range(exchange.n_windows)
+    if exchange.is_merged:
+        pieces = [(group, window) for group in range(exchange.n_groups) for window in windows]
+        with clock.stage("merge", len(pieces), exchange.count_merged):
+            run_each(merge_blocks, pieces, exchange, client)
+    # Small tasks, so that the client need not see what the workers write.
+    counts = compute_each(write_manifest, [(exchange, window) for window in windows], client)
+    leaf_rows: Int64 = np.concatenate(counts)
+    return leaf_rows
 
 
-def stack_manifest(exchange: Exchange) -> Int64:
-    """Write the manifest of all blocks; return the rows of each leaf."""
-    return exchange.stack_manifest()
+def merge_blocks(piece: tuple[int, int], exchange: Exchange) -> None:
+    """Write a group's rows of a window; a damaged file is removed, to be written again."""
+    try:
+        exchange.merge(*piece)
+    except DamageError as error:
+        if not exchange.drop_merged(*piece):
+            raise
+        log.warning("%s", error)
+        exchange.merge(*piece)
+
+
+def write_manifest(exchange: Exchange, window: int) -> Int64:
+    """Write the manifest of a window; return the rows of each of its leaves."""
+    return exchange.write_manifest(window)

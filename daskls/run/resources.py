@@ -5,15 +5,16 @@ from typing import Any
 
 import dask
 from dask.system import CPU_COUNT
+from dask.utils import parse_bytes
 
-from daskls.errors import MemoryPlanError
+from daskls.errors import MemoryPlanError, ParameterError
 from daskls.plan import Resources
 from daskls.records import MIB
 from daskls.run.client import current_client
 from daskls.run.held import BASELINE_NBYTES, HeldMemory, available_nbytes, report_held
 from daskls.run.workers import ask_workers, wait_for_worker
 
-__all__ = ["check_limit", "find_resources", "find_slots", "free_nbytes"]
+__all__ = ["check_limit", "find_resources", "find_slots", "free_nbytes", "resources_of"]
 
 # Distributed pauses a worker at 80 % of its limit: beyond that no task would start.
 USABLE = 0.8
@@ -71,6 +72,39 @@ def find_resources(client: Any = None) -> Resources:
         _describe(fullest),
         all(process.held.has_svc for process in processes),
     )
+
+
+def resources_of(
+    n_workers: int, threads_per_worker: int = 1, memory_limit: int | str | None = None
+) -> Resources:
+    """Return what a cluster offers that need not exist, of workers alike that have just begun.
+
+    Parameters
+    ----------
+    n_workers : int, >= 1
+    threads_per_worker : int, >= 1
+    memory_limit : int, str as "2GiB", or None for a share of this machine's memory
+
+    Raises
+    ------
+    ParameterError : no workers, no threads, or a limit that is no size
+    """
+    if n_workers < 1 or threads_per_worker < 1:
+        raise ParameterError(
+            f"workers={n_workers} of {threads_per_worker} thread(s) run nothing; give 1 of each at "
+            "the least."
+        )
+    slots = n_workers * threads_per_worker
+    if memory_limit is None:
+        return Resources(slots, free_nbytes() // slots)
+    try:
+        limit = parse_bytes(memory_limit)
+    except ValueError as error:
+        raise ParameterError(
+            f"memory_limit={memory_limit!r} is not a size; write it as 2GiB."
+        ) from error
+    free = max(int(limit * USABLE) - BASELINE_NBYTES, 0)
+    return Resources(slots, free // threads_per_worker)
 
 
 def _group(answers: dict[str, HeldMemory], workers: dict[str, Any]) -> list[Process]:

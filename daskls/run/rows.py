@@ -8,8 +8,6 @@ read here.
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -17,7 +15,9 @@ import dask.array as da
 import numpy as np
 
 from daskls.errors import DasklsError, DataError, StoreError
-from daskls.records import AnyArray, Labels, TargetKind
+from daskls.plan.exchange import BLOCK_NBYTES
+from daskls.records import Labels, TargetKind
+from daskls.run.blocks import BlockRows, from_handle
 from daskls.run.chunks import (
     UNPACKED_COPIES,
     check_sizes,
@@ -27,12 +27,13 @@ from daskls.run.chunks import (
 )
 from daskls.run.labels import check_label_kind
 from daskls.run.values import check_values
-from daskls.store.arrays import ArrayHandle, find_array, find_dataset, save_array
+from daskls.sources.door import Source, open_source
+from daskls.store.arrays import ArrayHandle, save_array
 from daskls.store.artifacts import open_store
+from daskls.store.temporary import Scratch
 from daskls.targets import TARGET_DTYPES
 
 __all__ = [
-    "BlockRows",
     "check_array_expr",
     "cut_large",
     "find_labels",
@@ -42,56 +43,9 @@ __all__ = [
     "open_whole",
 ]
 
-# Blocks are merged up to about this size: small enough for any worker, large enough that a
-# bundle's run in a block is worth a read.
-BLOCK_NBYTES = 16 << 20
 # Chunks that must be computed or unpacked whole are cut into such blocks above this size, which is
 # Dask's own for chunks; up to it a block is a chunk, whose features no task hands on.
 LARGE_NBYTES = 128 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class BlockRows:
-    """Blocks of rows. All arrays have one block of columns and the same blocks of rows.
-
-    Attributes
-    ----------
-    X : Dask array, shape (n, d)
-    y : Dask array, shape (n, 1); of numbers (n, t)
-    weights : Dask array, shape (n, 1), or None
-    classes : labels of the codes in y, or None where y holds the labels themselves
-    source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
-    unpack_nbytes : int. Peak of unpacking the largest chunk of X, if that is more than a block.
-    n_chunks : int. What X was given in, before chunks became blocks.
-    """
-
-    X: da.Array
-    y: da.Array
-    weights: da.Array | None = None
-    classes: Labels | None = None
-    source_nbytes: int = 0
-    unpack_nbytes: int = 0
-    n_chunks: int = 0
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows, n."""
-        return int(self.X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """The number of features, d."""
-        return int(self.X.shape[1])
-
-    @property
-    def n_blocks(self) -> int:
-        """The number of blocks."""
-        return len(self.X.chunks[0])
-
-    @property
-    def block_rows(self) -> int:
-        """Rows of the largest block."""
-        return int(max(self.X.chunks[0]))
 
 
 def check_array_expr() -> None:
@@ -122,32 +76,12 @@ def cut_large(X: da.Array, nbytes: int) -> da.Array:
     return X.rechunk({0: chunks}, method="tasks")
 
 
-def read_rows(handle: ArrayHandle, block_info: Any = None) -> AnyArray:
-    """Read the rows of one block; a column for a one-dimensional array."""
-    start, stop = block_info[None]["array-location"][0]
-    rows = handle.read(start, stop)
-    return rows[:, None] if rows.ndim == 1 else rows
-
-
-def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
-    """Return the Dask array whose tasks read the handle's rows themselves."""
-    width = handle.shape[1] if len(handle.shape) > 1 else 1
-    return da.map_blocks(
-        read_rows,
-        handle,
-        chunks=(row_chunks, (width,)),
-        dtype=np.dtype(handle.dtype),
-        # Without it Dask would call the task on no rows to find it out.
-        meta=np.empty((0, 0), handle.dtype),
-    )
-
-
 def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
     """Return X as a Dask array (n, d) with one block of columns; no features are read.
 
     Parameters
     ----------
-    source : Dask array, Zarr array, or path of one
+    source : Source, or a Dask array, a Zarr array, or the path of one
     name : str. What to call it in errors.
     nbytes : int. Blocks of Zarr arrays have about this size.
 
@@ -182,22 +116,18 @@ def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
     return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
 
 
-def _open(source: Any, name: str, nbytes: int) -> da.Array:
-    """Return a Dask array of a Dask or Zarr array, or of a path to one."""
-    check_values(source, name)
-    # An xarray DataArray over Dask.
-    if hasattr(source, "dims") and isinstance(getattr(source, "data", None), da.Array):
-        source = source.data
-    if dask.is_dask_collection(source):
-        if not isinstance(source, da.Array):
+def _open(given: Any, name: str, nbytes: int) -> da.Array:
+    """Return a Dask array of what is lazy, or on Zarr."""
+    source = open_source(given)
+    check_values(source.given, name)
+    if source.kind in ("dask", "dask table"):
+        if not isinstance(source.given, da.Array):
             raise DataError(
-                f"{name} must be an array, got {type(source).__name__}. "
+                f"{name} must be an array, got {type(source.given).__name__}. "
                 "Convert a Dask DataFrame with .to_dask_array(lengths=True)."
             )
-        return source
-    dataset = find_dataset(source)
-    source = source if dataset is None else dataset.X
-    handle = find_array(source)
+        return source.given
+    handle = source.handle
     if handle is not None:
         if not handle.shape:
             raise DataError(f"{name} at {handle.path} is a single value; it must have rows.")
@@ -205,7 +135,7 @@ def _open(source: Any, name: str, nbytes: int) -> da.Array:
         chunks = row_chunks(handle, nbytes)
         array = from_handle(handle, chunks)
         return array if len(handle.shape) == 2 else array[:, 0]
-    return da.from_zarr(source) if hasattr(source, "store_path") else da.asarray(source)
+    return da.from_zarr(source.array) if source.kind == "zarr" else da.asarray(source.given)
 
 
 def _check_precision(dtype: np.dtype[Any], name: str) -> None:
@@ -224,8 +154,8 @@ def _known_chunks(array: da.Array) -> da.Array:
     return array.compute_chunk_sizes() if unknown else array
 
 
-def find_labels(X: Any, y: Any) -> tuple[Any, Labels | None]:
-    """Return y, or that of the data set that X is the path of; and the labels of its codes.
+def find_labels(X: Source, y: Any) -> tuple[Any, Labels | None]:
+    """Return y, or that of the data set that X is; and the labels of its codes.
 
     Raises
     ------
@@ -233,7 +163,7 @@ def find_labels(X: Any, y: Any) -> tuple[Any, Labels | None]:
     """
     if y is not None:
         return y, None
-    dataset = find_dataset(X)
+    dataset = X.dataset
     if dataset is None:
         raise DataError("y is None, and X is no data set that holds one. Pass y.")
     if dataset.y is None:
@@ -243,17 +173,16 @@ def find_labels(X: Any, y: Any) -> tuple[Any, Labels | None]:
 
 @contextmanager
 def open_rows(
-    X: Any, y: Any, sample_weight: Any, scratch: Path, kind: TargetKind = "classes"
+    X: Any, y: Any, sample_weight: Any, scratch: Scratch, kind: TargetKind = "classes"
 ) -> Iterator[BlockRows]:
     """Align X, y and weights in blocks; arrays in memory are on disk while the context lasts.
 
     Parameters
     ----------
-    X : array (n, d): NumPy, Dask, Zarr, or the path of an array or of a data set
-    y : array (n,) of any of these kinds, of numbers also (n, t); or None where X is the path of a
-        data set
+    X : array (n, d): NumPy, Dask, Zarr, or the path of an array or of a data set; or a `Source`
+    y : array (n,) of any of these kinds, of numbers also (n, t); or None where X is a data set
     sample_weight : array (n,), or None
-    scratch : Path. A folder for what comes in memory; removed with the context.
+    scratch : Scratch. For what comes in memory; removed with the context.
     kind : "classes" or "numbers". What y holds.
 
     Yields
@@ -265,73 +194,83 @@ def open_rows(
     DataError : lengths that differ, fewer than two rows, no y
     """
     check_array_expr()
+    X = open_source(X)
     y, classes = find_labels(X, y)
-    if isinstance(y, np.ndarray):
-        _check_precision(y.dtype, "y")
+    y = open_named(y, "y")
+    if isinstance(y.given, np.ndarray):
+        _check_precision(y.given.dtype, "y")
         if kind == "classes":
-            check_label_kind(y.dtype)
+            check_label_kind(y.given.dtype)
             # Numbers are written to disk for the workers; text would travel in the graph.
-            classes, y = np.unique(y, return_inverse=True)
-            y = y.astype(TARGET_DTYPES[kind])
+            classes, codes = np.unique(y.given, return_inverse=True)
+            y = open_source(codes.astype(TARGET_DTYPES[kind]))
     # Columns: a row has one label, but may have several numbers.
     most_y = 1 if kind == "classes" else None
-    with _scratch(scratch):
-        source = _to_disk(X, scratch / "X")
+    with scratch:
+        source = _to_disk(X, scratch, "X")
         whole = open_whole(source, "X", BLOCK_NBYTES)
         blocks = cut_large(whole, BLOCK_NBYTES)
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
         chunks = merge_chunks(blocks.chunks[0], target)
         columns = [
-            _column(values, name, n, chunks, scratch, most)
+            _column(values, name, n, scratch, most)
             for name, values, most in (("y", y, most_y), ("sample_weight", sample_weight, 1))
         ]
         if n < 2:
             raise DataError(f"Found {n} row(s) in X; a fit needs at least 2.")
-        if columns[0] is None:
+        given, weights = columns
+        if given is None:
             raise AssertionError("y was checked above")
+        is_read = source.handle is not None and blocks is whole and len(source.handle.shape) == 2
         yield BlockRows(
             blocks.rechunk({0: chunks}),
-            columns[0],
-            columns[1],
+            given.rechunk({0: chunks}),
+            None if weights is None else weights.rechunk({0: chunks}),
             classes,
             *_chunk_nbytes(X, whole, is_cut=blocks is not whole),
-            _count_chunks(source, whole),
+            _count_chunks(source.handle, whole),
+            BLOCK_NBYTES,
+            (source.handle if is_read else blocks, given, weights),
         )
 
 
-def _count_chunks(source: Any, whole: da.Array) -> int:
+def _count_chunks(handle: ArrayHandle | None, whole: da.Array) -> int:
     """Return the number of files of a Zarr array on disk; of any other the number of chunks."""
-    dataset = find_dataset(source)
-    handle = find_array(source if dataset is None else dataset.X)
     return len(whole.chunks[0]) if handle is None else -(-handle.shape[0] // handle.chunk_rows)
 
 
-def _chunk_nbytes(source: Any, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
+def _chunk_nbytes(source: Source, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
     """Return what a chunk that is cut keeps in memory, and what unpacking a large one needs."""
     nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
     # What a Dask array needs to compute its chunk is its own.
-    is_packed = nbytes > BLOCK_NBYTES and not dask.is_dask_collection(source)
+    is_packed = nbytes > BLOCK_NBYTES and source.kind != "dask"
     return nbytes if is_cut else 0, nbytes * UNPACKED_COPIES if is_packed else 0
 
 
-@contextmanager
-def _scratch(folder: Path) -> Iterator[None]:
-    """Remove a folder at the end."""
-    try:
-        yield
-    finally:
-        open_store(folder.parent).drop(folder.name)
-
-
-def _to_disk(values: Any, path: Path) -> Any:
-    """Write a NumPy array to disk and return its handle's path; leave anything else alone."""
+def _to_disk(source: Source, scratch: Scratch, name: str) -> Source:
+    """Write a NumPy array to disk, for the tasks to read; leave anything else alone."""
+    values = source.given
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
-        return values
-    _check_precision(values.dtype, path.name)
+        return source
+    _check_precision(values.dtype, name)
     row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
-    open_store(path.parent).make()
-    return save_array(path, values, max(BLOCK_NBYTES // row_nbytes, 1)).path
+    open_store(scratch.shared).make()
+    handle = save_array(f"{scratch.shared}/{name}", values, max(BLOCK_NBYTES // row_nbytes, 1))
+    return Source(handle.path, "zarr", handle=handle)
+
+
+def open_named(values: Any, name: str) -> Source:
+    """Return a handle on y or the weights, where a text that is no path has another error.
+
+    Raises
+    ------
+    StoreError
+    """
+    try:
+        return open_source(values)
+    except StoreError as error:
+        raise StoreError(f"{name} was taken for a path: {error}") from error
 
 
 def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
@@ -347,10 +286,7 @@ def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
     ------
     DataError : wrong number of dimensions, or floats that no store holds
     """
-    try:
-        column = _known_chunks(_open(source, name, BLOCK_NBYTES))
-    except StoreError as error:
-        raise StoreError(f"{name} was taken for a path: {error}") from error
+    column = _known_chunks(_open(open_named(source, name), name, BLOCK_NBYTES))
     _check_precision(column.dtype, name)
     # Which kinds of numbers there may be, the scan says.
     column = column if most is None else _check_kind(column, name)
@@ -376,17 +312,14 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
     return column
 
 
-def _column(
-    values: Any, name: str, n: int, chunks: tuple[int, ...], scratch: Path, most: int | None
-) -> da.Array | None:
-    """Return y or the weights as a Dask array (n, 1), or (n, t), in the blocks of X."""
+def _column(values: Any, name: str, n: int, scratch: Scratch, most: int | None) -> da.Array | None:
+    """Return y or the weights as a Dask array (n, 1), or (n, t)."""
     if values is None:
         return None
-    column = open_column(_to_disk(values, scratch / name), name, most)
+    column = open_column(_to_disk(open_named(values, name), scratch, name), name, most)
     if column.shape[0] != n:
         raise DataError(
             f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "
             f"{column.shape[0]}. Pass one value a row."
         )
-    column = column[:, None] if column.ndim == 1 else column
-    return column.rechunk({0: chunks})
+    return column[:, None] if column.ndim == 1 else column

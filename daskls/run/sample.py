@@ -1,58 +1,77 @@
-"""Stage 1, second half: rows drawn by their global numbers, and the identity of the data."""
+"""Stage 1, second half: rows drawn by keys of their global numbers, and the identity of the data.
+
+The sample is the rows of the least keys. A block knows those of its own rows and nothing of others:
+it gives the rows below a limit that some more than are wanted lie under, and of all these the least
+are kept. So no task draws for another one, and what a block costs does not depend on n.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from daskls.records import Float64, Int64, Labels, Reals, RowNumbers, Targets
-from daskls.run.blocks import block_start, map_rows
-from daskls.run.rows import BlockRows
+from daskls.partition.shuffle import key_limit, row_keys
+from daskls.records import Float64, Int64, Keys, Labels, Reals, RowNumbers, Targets
+from daskls.run.blocks import BlockRows, block_start, map_rows
+from daskls.run.reserve import Reserve, ReservedRows
 from daskls.run.scan import TargetScan, block_checksum, take_kept
 from daskls.run.values import first_bad_value, value_error
 from daskls.seeds import SAMPLE
 from daskls.targets import Target
 
-__all__ = ["Sample", "sample_block", "sample_numbers", "sample_rows"]
+__all__ = ["Sample", "least_keys", "sample_block", "sample_rows"]
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSample:
-    """The sampled rows of one block, its checksum, and its first row that is not finite."""
+    """One block's rows below the limit, its checksum, and its first row that is not finite.
 
+    ``reserved`` are its rows that are no part of the sample, nor of any other stage.
+    """
+
+    numbers: RowNumbers
     X: Reals
     targets: Targets
     weights: Float64
     checksum: int
     bad_row: int | None
     bad_value: float
+    reserved: ReservedRows | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sampled rows in the order of their numbers, and the checksum of all rows.
+    """Sampled rows in the order of their numbers, and checksums of the data.
 
     Attributes
     ----------
+    numbers : int64 array, shape (m,), increasing. Global row numbers.
     X : real array, shape (m, d)
     targets : array. Class codes (m,), or numbers (m, t).
     weights : float64 array, shape (m,), > 0. Those of classes included.
-    checksum : int
+    checksum : int. Of all rows but those that are reserved.
+    reserved : ReservedRows, or None where none are. As they are given, when all others are scaled.
     """
 
+    numbers: RowNumbers
     X: Reals
     targets: Targets
     weights: Float64
     checksum: int
+    reserved: ReservedRows | None = None
+
+    @property
+    def data_checksum(self) -> int:
+        """The checksum of all rows: who changes a reserved one has other data, too."""
+        reserved = 0 if self.reserved is None else self.reserved.checksum
+        return (self.checksum + reserved) % 2**64
 
 
-def sample_numbers(n_rows: int, n_sample: int, seed: int) -> RowNumbers:
-    """Return sorted global row numbers: the same in every task, regardless of the blocks."""
-    if n_sample >= n_rows:
-        return np.arange(n_rows)
-    rng = SAMPLE.generator(seed, n_rows=n_rows)
-    # They are sorted, so their order need not be drawn.
-    return np.sort(rng.choice(n_rows, n_sample, replace=False, shuffle=False))
+def least_keys(keys: Keys, n_sample: int) -> np.uint64:
+    """Return the largest key of the sample, of keys that no two rows share."""
+    last = min(n_sample, len(keys)) - 1
+    found: np.uint64 = np.partition(keys, last)[last]
+    return found
 
 
 def sample_block(
@@ -63,24 +82,35 @@ def sample_block(
     target: Target,
     class_weight: Float64,
     first_kept: Int64,
-    n_sample: int,
+    limit: int | None,
     seed: int,
+    reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> BlockSample:
-    """Draw one block's sampled rows; check and identify all of its rows on the way."""
+    """Take one block's rows whose keys are below the limit; check and identify all of its rows."""
     block, first_row = block_start(block_info)
     bad = first_bad_value(X)
     if bad is not None:
         # Not raised here: of several bad blocks the first is named, whichever task ends first.
-        return BlockSample(X[:0], target.encode(y[:0]), np.empty(0), 0, first_row + bad[0], bad[1])
+        none, targets = np.empty(0, np.int64), target.encode(y[:0])
+        return BlockSample(none, X[:0], targets, np.empty(0), 0, first_row + bad[0], bad[1])
     kept, targets, given = take_kept(X, y, weights, target)
-    start, stop = first_kept[block], first_kept[block + 1]
-    # Drawn in each task: as a keyword they would be sent with every one.
-    numbers = sample_numbers(int(first_kept[-1]), n_sample, seed)
-    mine = numbers[np.searchsorted(numbers, start) : np.searchsorted(numbers, stop)] - start
-    checksum = block_checksum(kept, targets, given, int(start))
+    start = int(first_kept[block])
+    reserved = None
+    if reserve is not None:
+        (kept, targets, given), reserved = reserve.split(block, start, kept, targets, given)
+    mine = _below(start + np.arange(len(kept)), limit, seed)
+    checksum = block_checksum(kept, targets, given, start)
     weighed = target.weigh(targets, given.astype(np.float64), class_weight)
-    return BlockSample(kept[mine], targets[mine], weighed[mine], checksum, None, 0.0)
+    own = kept[mine], targets[mine], weighed[mine]
+    return BlockSample(start + mine, *own, checksum, None, 0.0, reserved)
+
+
+def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:
+    """Return the places of the row numbers whose keys are below a limit."""
+    if limit is None:
+        return np.arange(len(numbers))
+    return np.flatnonzero(row_keys(numbers, SAMPLE(seed)) < np.uint64(limit))
 
 
 def sample_rows(
@@ -90,8 +120,19 @@ def sample_rows(
     n_sample: int,
     seed: int,
     client: Any = None,
+    reserve: Reserve | None = None,
 ) -> Sample:
-    """Read X once: sample it, check it, identify it.
+    """Read X once: sample it, check it, identify it, and take the rows that are reserved.
+
+    Parameters
+    ----------
+    rows : BlockRows. With the weights that were given.
+    scan : TargetScan. Of all rows but those that are reserved.
+    class_weight : float64 array, shape (k,)
+    n_sample : int
+    seed : int
+    client : distributed client, or None for the current scheduler
+    reserve : Reserve, or None where no rows are
 
     Raises
     ------
@@ -107,13 +148,33 @@ def sample_rows(
         target=scan.target,
         class_weight=class_weight,
         first_kept=scan.first_kept,
-        n_sample=n_sample,
+        limit=key_limit(scan.n_kept, n_sample),
         seed=seed,
+        reserve=reserve,
     )
     bad = [(b.bad_row, b.bad_value) for b in blocks if b.bad_row is not None]
     if bad:
         raise value_error(*min(bad))
-    X, targets, weights = (
-        np.concatenate([getattr(b, name) for b in blocks]) for name in ("X", "targets", "weights")
+    return _joined(blocks, n_sample, seed)
+
+
+def _joined(blocks: list[BlockSample], n_sample: int, seed: int) -> Sample:
+    """Return the rows of the least keys of all blocks."""
+    keys = [row_keys(b.numbers, SAMPLE(seed)) for b in blocks]
+    last = least_keys(np.concatenate(keys), n_sample)
+    chosen = [own <= last for own in keys]
+    numbers, X, targets, weights = (
+        np.concatenate([getattr(b, name)[own] for b, own in zip(blocks, chosen, strict=True)])
+        for name in ("numbers", "X", "targets", "weights")
     )
-    return Sample(X, targets, weights, sum(b.checksum for b in blocks) % 2**64)
+    checksum = sum(b.checksum for b in blocks) % 2**64
+    return Sample(numbers, X, targets, weights, checksum, _reserved(blocks))
+
+
+def _reserved(blocks: list[BlockSample]) -> ReservedRows | None:
+    """Return the reserved rows of all blocks, in the order of their numbers."""
+    own = [b.reserved for b in blocks if b.reserved is not None]
+    if not own:
+        return None
+    X, codes = np.concatenate([r.X for r in own]), np.concatenate([r.codes for r in own])
+    return ReservedRows(X, codes, sum(r.checksum for r in own) % 2**64)

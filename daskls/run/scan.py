@@ -19,7 +19,7 @@ from daskls.records import (
     TargetKind,
     Targets,
 )
-from daskls.run.blocks import block_start, map_rows
+from daskls.run.blocks import BlockRows, block_start, map_rows
 from daskls.run.labels import (
     BadLabel,
     check_numbers,
@@ -28,7 +28,6 @@ from daskls.run.labels import (
     label_error,
     number_error,
 )
-from daskls.run.rows import BlockRows
 from daskls.targets import Target
 
 __all__ = [

@@ -211,7 +211,7 @@ class _Search:
         parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, begun.sizes, begun.resources)
-        job = ThinJob(str(begun.root.path), aim_of(begun.scan.target))
+        job = ThinJob(begun.root.where(), aim_of(begun.scan.target))
         write_thin(job, begun.sample, drawn, self.bases)
         with self._looking(job, clock):
             left = race(Steps(job, client), candidates, plan, self._grid, learns=self.learns)
@@ -326,7 +326,7 @@ def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
         itemsize=sample.X.itemsize,
         raw_nbytes=raw_nbytes,
     )
-    leaf_rows = min(begun.sampling.leaf_rows, begun.scan.n_kept)
+    leaf_rows = min(begun.sampling.largest_rows, begun.scan.n_kept)
     request.method.check(
         Extent(sizes, begun.scan.n_kept, leaf_rows, begun.rows.block_rows), begun.resources
     )

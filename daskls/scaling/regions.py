@@ -166,7 +166,7 @@ def plan_regions(begun: Beginning, route: FeatureScale, most_features: int) -> R
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows, begun.seed)
-    root, aim = str(begun.root.path), aim_of(begun.scan.target)
+    root, aim = begun.root.where(), aim_of(begun.scan.target)
     run_rows = min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
     return RegionJob(
         root, route, "spread", route, tree, leaves, max_rows, run_rows, aim, begun.seed

@@ -94,6 +94,16 @@ class LocalSolver(ABC):
         spec : SolverSpec
         """
 
+    def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
+        """Return the spec with what cells are to know of all rows; as a rule there is nothing.
+
+        Parameters
+        ----------
+        spec : SolverSpec
+        targets, weights : arrays of the sampled rows, as cells see them
+        """
+        return spec
+
     @abstractmethod
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """Return the bytes that training adds to a task, of cells of up to ``n_rows`` rows.

@@ -85,13 +85,18 @@ class CellSolver(LocalSolver):
         report = own.described(rows.report)
         if len(own.classes) == 1 or own.radius == 0.0:
             return own.constant(report)
-        order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed))
+        whole = self.holds_matrix(spec, len(rows.X), len(own.classes))
+        order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed), whole=whole)
         grid = own.in_units(resolve_grid(spec, own.radius, *rows.X.shape))
         # With ``refit="folds"`` the mean of the chosen fold models is what is kept.
         choice = self.search(cell, spec, grid).choose(finish=spec.refit == "folds")
         if spec.refit == "cell":
             choice = self.refit(cell, choice, spec, grid)
         return own.model(choice, order, cell, report)
+
+    def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
+        """Whether the kernel matrix of a cell is held whole."""
+        return True
 
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
         """Return the search of a cell's grid, not yet run."""

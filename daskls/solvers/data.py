@@ -19,7 +19,8 @@ class CellData:
     Attributes
     ----------
     rows : float32 array, shape (m, d). Centered, in the cell's unit of length.
-    base : float32 array, shape (m, m). What the kernel is a function of.
+    base : float32 array, shape (m, m). What the kernel is a function of; (0, 0) where it is not
+        held.
     codes : int array, shape (m,). Position of each row's class among the classes present.
     folds : int array, shape (m,), increasing
     weights : float32 array, shape (m,), > 0

@@ -50,16 +50,20 @@ def count_gammas(spec: SolverSpec, percentiles: tuple[float, ...] | None = None)
 
     >>> count_gammas(SolverSpec()), count_gammas(SolverSpec(kernel="linear"))
     (10, 1)
+    >>> count_gammas(SolverSpec(n_grid=(4, 20)))
+    20
     """
     if percentiles is not None:
         return len(percentiles)
     if spec.gamma is not None:
         return len(spec.gamma)
-    return N_GRID if find_kernel(spec.kernel).has_width else 1
+    if not find_kernel(spec.kernel).has_width:
+        return 1
+    return N_GRID if spec.n_grid is None else spec.n_grid[1]
 
 
 def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) -> Grid:
-    """Return the cell's candidates: those given, or the paper's 10 a parameter.
+    """Return the cell's candidates: those given, or the paper's between its ends, 10 a parameter.
 
     Parameters
     ----------
@@ -85,7 +89,7 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
     if spec.C is not None:
         costs = tuple(sorted(spec.C))
     else:
-        lambdas = np.geomspace(STRONGEST, min(WEAKEST / m, STRONGEST), N_GRID)
+        lambdas = np.geomspace(STRONGEST, min(WEAKEST / m, STRONGEST), spec.n_costs)
         costs = tuple((1.0 / (2.0 * lambdas * m)).tolist())
         scale = m / n_rows
     if spec.gamma is not None:

@@ -13,7 +13,15 @@ from daskls.records import Decision, SolverSpec, TargetKind
 from daskls.registry import load_object
 from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 
-__all__ = ["LOSSES", "Loss", "find_loss", "find_neighborhood_solver", "find_solver", "losses_of"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "find_loss",
+    "find_measure",
+    "find_neighborhood_solver",
+    "find_solver",
+    "losses_of",
+]
 
 
 @dataclass(frozen=True)
@@ -29,8 +37,13 @@ class Loss:
         values, and not by each cell from a grid of its own.
     costs_by_cell : bool. Whether each cell chooses its own C all the same.
     takes_columns : bool. Whether a row may have several numbers.
+    of_levels : bool. Whether it answers a number at levels, which ``quantile`` gives.
+    measure : str. The `daskls.solvers.levels.measure.LevelLoss` of such, as ``module:class`` below
+        the package.
     knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
         of one class against all others: maps to probabilities need no fit of their own.
+    caches_rows : bool. Whether ``cache_size`` lets its solver compute rows of a cell's kernel
+        matrix when they are needed.
     unused : tuple of str. Parameters of estimators that it has no use for.
     neighborhoods : str. The `NeighborhoodSolver` of it, likewise; empty where it has none.
     """
@@ -40,14 +53,32 @@ class Loss:
     is_global: bool = False
     costs_by_cell: bool = False
     takes_columns: bool = True
+    of_levels: bool = False
+    measure: str = ""
     knows_held_out: bool = False
+    caches_rows: bool = False
     unused: tuple[str, ...] = ()
     neighborhoods: str = ""
+
+
+def _of_levels(module: str, name: str, unused: tuple[str, ...] = ()) -> Loss:
+    """Return the entry of a loss at levels: all differ in their solver and their measure alone."""
+    return Loss(
+        f"{module}:{name}Solver",
+        decision="values",
+        is_global=True,
+        costs_by_cell=True,
+        takes_columns=False,
+        of_levels=True,
+        measure=f"solvers.levels.measure:{name}",
+        unused=unused,
+    )
 
 
 LOSSES: dict[tuple[TargetKind, str], Loss] = {
     ("classes", "hinge"): Loss(
         "solvers.hinge.solver:HingeSolver",
+        caches_rows=True,
         neighborhoods="solvers.hinge.neighborhood:HingeNeighborhoods",
     ),
     ("classes", "squared_error"): Loss(
@@ -55,7 +86,7 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         decision="ovr",
         is_global=True,
         knows_held_out=True,
-        unused=("cv", "search", "refit", "tol"),
+        unused=("n_grid", "cv", "scoring", "search", "refit", "tol", "cache_size"),
     ),
     ("numbers", "squared_error"): Loss(
         "solvers.squares.solver:NumbersSolver",
@@ -71,16 +102,18 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         costs_by_cell=True,
         takes_columns=False,
     ),
+    ("numbers", "pinball"): _of_levels("solvers.levels.pinball", "Pinball"),
+    ("numbers", "expectile"): _of_levels("solvers.levels.expectile", "Expectile", ("cv", "tol")),
 }
 
 
-def losses_of(target: TargetKind) -> list[str]:
-    """Return the names of the losses of such targets.
+def losses_of(target: TargetKind, *, of_levels: bool = False) -> list[str]:
+    """Return the names of the losses of such targets, of one answer or at levels.
 
-    >>> losses_of("classes")
-    ['hinge', 'squared_error']
+    >>> losses_of("classes"), losses_of("numbers", of_levels=True)
+    (['hinge', 'squared_error'], ['pinball', 'expectile'])
     """
-    return [name for kind, name in LOSSES if kind == target]
+    return [n for (kind, n), own in LOSSES.items() if (kind, own.of_levels) == (target, of_levels)]
 
 
 def find_loss(spec: SolverSpec) -> Loss:
@@ -102,6 +135,17 @@ def find_loss(spec: SolverSpec) -> Loss:
             "Give one of these, or upgrade daskls."
         )
     return LOSSES[spec.target, spec.loss]
+
+
+def find_measure(spec: SolverSpec) -> Any:
+    """Return how a loss at levels is measured; its module is imported at the first call.
+
+    Examples
+    --------
+    >>> find_measure(SolverSpec(loss="pinball", target="numbers")).losses([2.0], 0.25)
+    array([0.5])
+    """
+    return _load(find_loss(spec).measure)
 
 
 def find_solver(spec: SolverSpec) -> LocalSolver:

@@ -108,17 +108,20 @@ class LocalRows:
         far = find_kernel(self.spec.kernel).has_width and self.radius > 0.0
         return 2.0 ** round(math.log2(self.radius)) if far else 1.0
 
-    def data(self, folds: Int64) -> tuple[Int64, CellData]:
+    def data(self, folds: Int64, *, whole: bool = True) -> tuple[Int64, CellData]:
         """Return an order of the rows with those of a fold side by side, and the rows in it.
 
-        Training without a fold then skips one range of every vector.
+        Training without a fold then skips one range of every vector. Without ``whole`` what the
+        kernel is a function of is left out: no matrix of all rows is held.
         """
         order = np.argsort(folds, kind="stable")
         # A power of two: it rounds nothing.
         rows = self.rows[order] / np.float32(self.unit)
+        nothing = np.empty((0, 0), np.float32)
+        kernel = find_kernel(self.spec.kernel)
         return order, CellData(
             rows,
-            find_kernel(self.spec.kernel).matrix(rows.astype(np.float64)),
+            kernel.matrix(rows.astype(np.float64)) if whole else nothing,
             self.present[order],
             folds[order],
             self.weights[order].astype(np.float32),

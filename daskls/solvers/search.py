@@ -3,8 +3,8 @@
 ``"full"`` trains every combination on every fold. ``"refine"`` goes from coarse to fine: every
 other value of each axis at a tolerance `LOOSE` times as large, then the best point and its
 neighbors at the tolerance asked for. Fold by fold, combinations that are significantly worse on the
-rows of these folds are pruned. The chosen combination's fold models are brought to the plain gap in
-the end.
+rows of these folds are pruned. What is worse `daskls.solvers.scoring` says. The chosen
+combination's fold models are brought to the plain gap in the end.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from daskls.solvers.doubt import is_beaten
 from daskls.solvers.grid import Grid
 from daskls.solvers.grid_points import NO_PASS, GridPoint, coarse_points, near_points
 from daskls.solvers.pairs import ClassPairs
+from daskls.solvers.scoring import judge_of
 from daskls.solvers.sums import total
 from daskls.solvers.width import Line, Seeds, Width
 
@@ -34,6 +35,7 @@ class Trained:
 
     Attributes
     ----------
+    error : float. What the search minimizes, in the judge's own unit.
     wrong : float64 array, shape (m,). A row's weight where it is decided wrongly held out, else 0.
     lines : list of Line, of one C each, one a fold
     """
@@ -67,6 +69,8 @@ class GridSearch:
         # A fold without rows is trained by nobody.
         self.folds = [f for f in range(spec.cv) if self.fold_ptr[f] < self.fold_ptr[f + 1]]
         self.weights = cell.weights.astype(np.float64)
+        n_judged = int(self.fold_ptr[-1])
+        self.judge = judge_of(spec.scoring, self.weights, cell.codes, cell.n_classes, n_judged)
         self.pairs = ClassPairs.of(cell, spec.cv)
         self.width = width(self.pairs, spec, self.folds)
         self.best: Trained | None = None
@@ -145,7 +149,7 @@ class GridSearch:
             if prune:
                 alive = self._unbeaten(alive, wrong, int(held_out.stop))
         for i in alive:
-            self._offer(Trained(total(wrong[i]), g, i, wrong[i], lines[i]))
+            self._offer(Trained(self.judge.error(wrong[i]), g, i, wrong[i], lines[i]))
 
     def lines(self, g: int) -> Iterator[tuple[int, Line]]:
         """Train every C at one width; yield each fold and its line."""
@@ -155,7 +159,7 @@ class GridSearch:
 
     def _mistaken(self, line: Line, held_out: slice) -> Mask:
         """Return which held-out rows each C decides wrongly."""
-        winners = self.pairs.decide(self.width.K, line.betas, line.offsets, held_out)
+        winners = self.width.decide(line, held_out)
         mistaken: Mask = winners != self.cell.codes[held_out]
         return mistaken
 
@@ -165,8 +169,9 @@ class GridSearch:
         rivals = [*own.values(), *([self.best.wrong[:stop]] if self.best else [])]
         if not rivals:
             return alive
-        best = min(rivals, key=total)
-        return [i for i in alive if not is_beaten(own[i], best)]
+        best, losses = min(rivals, key=self.judge.error), self.judge.losses
+        least = losses(best, best)
+        return [i for i in alive if not is_beaten(losses(own[i], best), least)]
 
     def _offer(self, trained: Trained) -> None:
         """Note a combination's error; keep it, and start from it, if it is the best."""
@@ -188,7 +193,7 @@ class GridSearch:
         return Choice(
             kernel=kernel,
             C=self.grid.costs[best.cost],
-            error=best.error / self.held_out_weight,
+            error=best.error / self.judge.unit,
             coef=self.pairs.coefficients(mean[None])[0],
             intercepts=offsets.mean(axis=0),
             counts=self.width.counts,
@@ -202,7 +207,7 @@ class GridSearch:
         """Return the error of each combination that ran on all folds; -1 of the others."""
         found = np.full((len(self.grid.gammas), len(self.grid.costs)), -1.0, np.float32)
         for point, error in self.errors.items():
-            found[point] = error / self.held_out_weight
+            found[point] = error / self.judge.unit
         return found
 
     def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:

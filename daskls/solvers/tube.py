@@ -7,7 +7,6 @@ from typing import cast
 
 import numpy as np
 
-from daskls.errors import ParameterError
 from daskls.kernels.tube import solve_tube
 from daskls.records import (
     F8,
@@ -26,7 +25,7 @@ from daskls.solvers.rows import LocalRows, rows_nbytes
 from daskls.solvers.squares.solver import cell_kernel, in_float32
 from daskls.solvers.squares.system import System
 
-__all__ = ["TubeSolver"]
+__all__ = ["TubeProblem", "TubeSolver", "cost_candidates", "kernel_matrix"]
 
 # Where nobody says: of y's deviation.
 USUAL_EPSILON = 0.1
@@ -49,17 +48,8 @@ class TubeSolver(LocalSolver):
         Yields
         ------
         model : LocalModel. A constant where all rows, or their numbers, are equal.
-
-        Raises
-        ------
-        ParameterError : a row has several numbers
         """
         for cell in cells:
-            if cell.targets.shape[1] > 1:
-                raise ParameterError(
-                    f"y has {cell.targets.shape[1]} columns, and loss='epsilon_insensitive' takes "
-                    'one. Pass one column, or loss="squared_error", which takes several.'
-                )
             yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
@@ -77,8 +67,8 @@ class TubeSolver(LocalSolver):
             )
         kernel = cell_kernel(spec, own.rows)
         epsilon = USUAL_EPSILON if spec.epsilon is None else spec.epsilon / spec.unit
-        problem = _Tube(_matrix(own.rows, kernel), y, own.weights, epsilon, spec)
-        costs = _costs(own, spec)
+        problem = TubeProblem(kernel_matrix(own.rows, kernel), y, own.weights, epsilon, spec)
+        costs = cost_candidates(own, spec)
         folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
         chosen = problem.choose(costs, folds)
         beta, offset = problem.finish(chosen)
@@ -125,7 +115,7 @@ class TubeSolver(LocalSolver):
         return 1
 
 
-def _matrix(A: Float32, kernel: KernelSpec) -> Float64:
+def kernel_matrix(A: Float32, kernel: KernelSpec) -> Float64:
     """Return the kernel matrix of some rows.
 
     In float64: with large C the values are small differences of large sums.
@@ -133,7 +123,7 @@ def _matrix(A: Float32, kernel: KernelSpec) -> Float64:
     return System(A, kernel).matrix64()
 
 
-def _costs(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
+def cost_candidates(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
     """Return the candidates of C for y in units of its deviation, increasing."""
     if spec.C is not None:
         return tuple(cost / spec.unit for cost in spec.C)
@@ -154,19 +144,22 @@ class _Chosen:
     Attributes
     ----------
     cost : float
-    squared_error : float. The weighted mean over rows that were held out; NaN where none was.
+    loss, squared_error : float. Weighted means over rows that were held out; NaN where none was.
     beta, g : float64 arrays, shape (m,). A feasible start, and ``K beta - y``.
+    shift : float. What is added to the offset.
     n_tried : int
     """
 
     cost: float
+    loss: float
     squared_error: float
     beta: Float64
     g: Float64
+    shift: float = 0.0
     n_tried: int = 1
 
 
-class _Tube:
+class TubeProblem:
     """The problem of one cell, solved for one C after the other."""
 
     def __init__(
@@ -176,14 +169,30 @@ class _Tube:
         self._epsilon, self._spec = epsilon, spec
         self.n_steps = self.n_trained = self.n_at_limit = 0
 
-    def _solve(self, bounds: Float64, beta: Float64, g: Float64) -> float:
+    def bounds(self, costs: Float64) -> tuple[Float64, Float64]:
+        """Return the bounds of betas by the C of each row."""
+        return -costs, costs
+
+    def losses(self, missed: Float64) -> Float64:
+        """Return what each row loses."""
+        return np.maximum(0.0, np.abs(missed) - self._epsilon)
+
+    def search_tol(self, least: float) -> float:
+        """Return what the search for C may leave of a violation, given the least loss so far."""
+        return self._spec.tol
+
+    def shift(self, missed: Float64) -> float:
+        """Return what is to be added to answers, by what they miss of rows that were held out."""
+        return 0.0
+
+    def _solve(self, costs: Float64, beta: Float64, g: Float64, tol: float) -> float:
         """Train in place; return the offset."""
         spec, most = self._spec, max_steps(len(self._y))
-        given = self._K, self._y, bounds, self._epsilon, spec.fit_intercept
-        n_steps, violation, low, high = solve_tube(*given, beta, g, spec.tol, most)
+        given = self._K, self._y, *self.bounds(costs), self._epsilon, spec.fit_intercept
+        n_steps, violation, low, high = solve_tube(*given, beta, g, tol, most)
         self.n_steps += n_steps
         self.n_trained += 1
-        self.n_at_limit += violation > spec.tol
+        self.n_at_limit += violation > tol
         return -(low + high) / 2 if spec.fit_intercept else 0.0
 
     @property
@@ -198,20 +207,21 @@ class _Tube:
         """
         start = np.zeros_like(self._y), -self._y
         if len(costs) == 1:
-            return _Chosen(costs[0], float("nan"), *start)
+            return _Chosen(costs[0], float("nan"), float("nan"), *start)
         held = [folds == fold for fold in np.unique(folds)]
         state = [(start[0].copy(), start[1].copy()) for _ in held]
         best, least, n_worse, n_tried = None, np.inf, 0, 0
         for cost in costs:
-            values = np.empty_like(self._y)
+            values, tol = np.empty_like(self._y), self.search_tol(least)
             for out, (beta, g) in zip(held, state, strict=True):
-                offset = self._solve(np.where(out, 0.0, cost * self._weights), beta, g)
+                offset = self._solve(np.where(out, 0.0, cost * self._weights), beta, g, tol)
                 values[out] = (g + self._y)[out] + offset
             n_tried += 1
-            loss, squared = self._losses(values)
+            shift = self.shift(self._y - values)
+            loss, squared = self._mean_losses(values + shift)
             if loss < least:
                 beta, g = (np.mean([own[i] for own in state], axis=0) for i in (0, 1))
-                best, least, n_worse = _Chosen(cost, squared, beta, g), loss, 0
+                best, least, n_worse = _Chosen(cost, loss, squared, beta, g, shift), loss, 0
             else:
                 n_worse += 1
                 if n_worse == PATIENCE:
@@ -219,16 +229,15 @@ class _Tube:
         assert best is not None
         return replace(best, n_tried=n_tried)
 
-    def _losses(self, values: Float64) -> tuple[float, float]:
+    def _mean_losses(self, values: Float64) -> tuple[float, float]:
         """Return the weighted mean of the loss, and of squared errors."""
-        missed = np.abs(values - self._y)
-        loss = np.maximum(0.0, missed - self._epsilon)
-        own = (np.average(part, weights=self._weights) for part in (loss, missed**2))
+        missed = self._y - values
+        own = (np.average(part, weights=self._weights) for part in (self.losses(missed), missed**2))
         first, second = own
         return float(first), float(second)
 
     def finish(self, chosen: _Chosen) -> tuple[Float64, float]:
-        """Return betas and offset of all rows at a C."""
+        """Return betas and offset of all rows at a C, shifted as held-out rows asked for."""
         beta, g = chosen.beta.copy(), chosen.g.copy()
-        offset = self._solve(chosen.cost * self._weights, beta, g)
-        return beta, offset
+        offset = self._solve(chosen.cost * self._weights, beta, g, self._spec.tol)
+        return beta, offset + chosen.shift

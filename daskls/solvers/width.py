@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.kernels.registry import find_kernel
-from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
+from daskls.records import F4, Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.data import Counts, kernel_of
 from daskls.solvers.pairs import ClassPairs
@@ -70,6 +70,10 @@ class Width(ABC):
         """
         kernel = kernel_of(self.spec, gamma)
         find_kernel(kernel.name).write(self.pairs.cell.base, kernel, self.K)
+
+    def decide(self, line: Line, held_out: slice) -> Int64:
+        """Return which class wins each held-out row at each C of the line solved last: (n, h)."""
+        return self.pairs.decide(self.K, line.betas, line.offsets, held_out)
 
     @abstractmethod
     def solve(self, at: int, costs: Float64, tol: float) -> Line:

@@ -16,14 +16,15 @@ from zarr.storage import LocalStore
 
 from daskls.errors import StoreError
 from daskls.records import AnyArray
+from daskls.store.artifacts import open_store, write_errors
 from daskls.store.dataset import Dataset, open_dataset
+from daskls.store.dataset_checks import check_there
 from daskls.store.files import disk_errors, expand_path
-from daskls.store.folder import Folder
 from daskls.store.guard import MALFORMED
 from daskls.store.ranges import read_range, unit_rows
 from daskls.store.remote import remote_errors
 from daskls.store.removal import remove_begun
-from daskls.store.sources import OWN_ARRAY, open_array, own_codecs, read_errors
+from daskls.store.sources import OWN_ARRAY, open_array, own_codecs, read_errors, writable
 
 PREDICT_AGAIN = "predict again"
 # What Zarr raises where no array is, or one that it cannot make out.
@@ -32,7 +33,7 @@ NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupErro
 __all__ = [
     "ArrayHandle",
     "find_array",
-    "find_dataset",
+    "find_zarr",
     "new_output",
     "save_array",
 ]
@@ -50,6 +51,11 @@ class ArrayHandle:
     dtype: str
     chunk_rows: int
     unit_rows: int
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a value."""
+        return np.dtype(self.dtype).itemsize
 
     def read(self, start: int, stop: int) -> AnyArray:
         """Return rows start .. stop - 1, C-contiguous; of a plain chunk no more than them.
@@ -85,8 +91,8 @@ class ArrayHandle:
         ------
         StoreError : when the array is gone, or its disk refuses
         """
-        with disk_errors(Path(self.path), PREDICT_AGAIN):
-            zarr.open_array(self.path, mode="r+")[start : start + len(values)] = values
+        with write_errors(self.path, PREDICT_AGAIN):
+            zarr.open_array(writable(self.path), mode="r+")[start : start + len(values)] = values
             try:
                 self.check_exists()
             except StoreError:
@@ -96,16 +102,15 @@ class ArrayHandle:
 
     def check_exists(self) -> None:
         """Raise StoreError where the array is gone."""
-        with disk_errors(Path(self.path), PREDICT_AGAIN):
-            Path(self.path, "zarr.json").stat()
+        check_there(self.path, PREDICT_AGAIN)
 
     def count_chunks(self) -> int:
         """Return how many chunks are written."""
-        return int(zarr.open_array(self.path, mode="r").nchunks_initialized)
+        return int(zarr.open_array(writable(self.path), mode="r").nchunks_initialized)
 
     def delete(self) -> None:
         """Remove the array."""
-        Folder(self.path).drop("")
+        open_store(self.path).drop("")
 
 
 def _dtype(array: "zarr.Array[Any]") -> str:
@@ -153,26 +158,37 @@ def find_array(source: Any) -> ArrayHandle | None:
     return None
 
 
-def find_dataset(source: Any) -> Dataset | None:
-    """Return the data set at a path; None if the source is no path, or leads to an array."""
-    if not isinstance(source, (str, os.PathLike)):
-        return None
+def find_zarr(source: Any) -> tuple[ArrayHandle | None, Dataset | None]:
+    """Return the handle of an array, or of the features of a data set, and that data set.
+
+    Parameters
+    ----------
+    source : zarr.Array, or path or URL of one or of a data set
+
+    Raises
+    ------
+    StoreError : when a path leads to neither, or cannot be opened
+    """
+    if not isinstance(source, str | os.PathLike):
+        return find_array(source), None
     path = shared_path(source)
     try:
         with remote_errors(path):
-            open_array(path)
+            return _handle(path, open_array(path)), None
     except NO_ARRAY:
-        return open_dataset(path)
-    return None
+        dataset = open_dataset(path)
+        return find_array(dataset.X), dataset
 
 
-def save_array(path: Path, values: AnyArray, chunk_rows: int) -> ArrayHandle:
+def save_array(path: str, values: AnyArray, chunk_rows: int) -> ArrayHandle:
     """Write an array from memory to disk so that every worker can read it."""
-    with disk_errors(path):
+    # As Zarr gives them back, whatever the order of bytes was.
+    dtype = values.dtype.newbyteorder("=")
+    with write_errors(path):
         array = zarr.create_array(
-            path,
+            writable(path),
             shape=values.shape,
-            dtype=values.dtype,
+            dtype=dtype,
             chunks=(max(min(chunk_rows, len(values)), 1), *values.shape[1:]),
             # Not compressed, for any dtype: it is removed when the fit ends.
             compressors=own_codecs(np.dtype("f8")),
@@ -180,18 +196,18 @@ def save_array(path: Path, values: AnyArray, chunk_rows: int) -> ArrayHandle:
             **OWN_ARRAY,
         )
         array[...] = values
-    return _handle(str(path), array)
+    return _handle(path, array)
 
 
 @contextmanager
 def new_output(
-    path: Path, shape: tuple[int, ...], dtype: str, chunk_rows: int
+    path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int
 ) -> Iterator[ArrayHandle]:
     """Yield a new array for predictions, which is removed if the body fails.
 
     Parameters
     ----------
-    path : Path. Must not exist.
+    path : str. A path or a URL, where nothing is.
     shape : tuple of int. Rows first; a chunk has all columns.
     dtype : str
     chunk_rows : int. One task owns each chunk.
@@ -205,7 +221,7 @@ def new_output(
 
     def create() -> None:
         try:
-            _make_folder(path)
+            _make_place(path)
             made.set()
             found.append(_create_array(path, shape, dtype, chunk_rows))
         except BaseException as error:
@@ -233,25 +249,28 @@ def new_output(
         raise
 
 
-def _make_folder(path: Path) -> None:
-    """Make a folder that does not exist."""
+def _make_place(path: str) -> None:
+    """Make a folder that does not exist; of a URL, look that nothing is there."""
+    store = open_store(path)
+    is_free = store.local() is not None or not store.exists("")
     with disk_errors(path, PREDICT_AGAIN):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            path.mkdir()
-        except FileExistsError as error:
-            raise StoreError(
-                f"{path} exists already; give another path or remove it first."
-            ) from error
+        if store.local() is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                Path(path).mkdir()
+            except FileExistsError:
+                is_free = False
+    if not is_free:
+        raise StoreError(f"{path} exists already; give another path or remove it first.")
 
 
-def _create_array(path: Path, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:
+def _create_array(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:
     """Create an array without values."""
-    with disk_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
+    with write_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
         # Fixed-width text has no Zarr 3 specification yet; both that read it today agree on it.
         warnings.simplefilter("ignore", UnstableSpecificationWarning)
         array = zarr.create_array(
-            path,
+            writable(path),
             shape=shape,
             dtype=dtype,
             chunks=(max(chunk_rows, 1), *shape[1:]),
@@ -259,4 +278,4 @@ def _create_array(path: Path, shape: tuple[int, ...], dtype: str, chunk_rows: in
             zarr_format=3,
             **OWN_ARRAY,
         )
-    return _handle(str(path), array)
+    return _handle(path, array)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskls.kernels.registry import KERNELS
-from daskls.records import CellReport, Int64, Ints, SolverSpec, Table
+from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.targets import TARGET_DTYPES, Target
@@ -33,6 +33,11 @@ UNSAID = (
     ("width", None),
     ("epsilon", None),
     ("unit", 1.0),
+    ("n_grid", None),
+    ("scoring", None),
+    ("cache_size", None),
+    ("quantile", None),
+    ("constant_losses", None),
 )
 # Labels are held by every process that answers; a dtype may claim far more than they have text.
 MAX_LABELS_NBYTES = 64 << 20
@@ -91,10 +96,17 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
     _expect(type(spec.loss) is str, "loss")
     _expect(spec.target in TARGET_DTYPES, "target")
     _expect(spec.width is None or (type(spec.width) is float and spec.width > 0), "width")
-    for name in ("epsilon", "unit"):
+    for name in ("epsilon", "unit", "cache_size"):
         given = getattr(spec, name)
         _expect(given is None or (type(given) is float and 0 <= given < np.inf), name)
     _expect(spec.unit > 0, "unit")
+    _expect(spec.scoring in (None, *SCORINGS), "scoring")
+    _expect(all(type(q) is float and 0 < q < 1 for q in spec.levels), "quantile")
+    losses = spec.constant_losses
+    is_sound = losses is None or all(type(own) is float and 0 <= own < np.inf for own in losses)
+    _expect(is_sound, "constant_losses")
+    counts = (2, 2) if spec.n_grid is None else spec.n_grid
+    _expect(len(counts) == 2 and all(type(n) is int and n > 1 for n in counts), "n_grid")
     _expect(type(spec.degree) is int and spec.degree >= 0, "degree")
     for name in ("C", "gamma"):
         given = getattr(spec, name)

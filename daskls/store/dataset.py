@@ -5,10 +5,8 @@ The group's attributes say what it is. While rows are being written its kind is
 writer that was stopped never open as a data set, and may be overwritten.
 """
 
-import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,29 +16,31 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from daskls.errors import DataError, StoreError
 from daskls.records import AnyArray
+from daskls.store.artifacts import write_errors
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
     UNFINISHED,
+    WRITE_AGAIN,
     cast,
     check_arrays,
     check_attributes,
     check_shape,
+    check_there,
+    clear_path,
     read_classes,
     read_names,
 )
-from daskls.store.files import disk_errors, expand_path
-from daskls.store.folder import Folder
+from daskls.store.files import expand_path
 from daskls.store.guard import MALFORMED
 from daskls.store.remote import remote_errors
 from daskls.store.removal import remove_begun
-from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors
+from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors, writable
 
-__all__ = ["Dataset", "DatasetWriter", "check_target", "default_chunk_rows", "open_dataset"]
+__all__ = ["Dataset", "DatasetWriter", "default_chunk_rows", "open_dataset"]
 
 # A task holds a chunk packed and decoded at once; each is a file to open and to list.
 CHUNK_NBYTES = 4 * 2**20
-WRITE_AGAIN = "write the data set again"
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class DatasetWriter:
 
     Parameters
     ----------
-    path : str or path. A local folder that does not exist yet.
+    path : str or path. A folder that does not exist yet, or a URL as of `store=`.
     n_features : int, >= 1
     dtype : dtype of the stored X: integer or floating point.
     with_y : bool. Whether every block comes with labels.
@@ -206,12 +206,12 @@ class DatasetWriter:
             "source": source,
         }
         self._open = False
-        _clear_path(self.path, overwrite)
+        clear_path(self.path, overwrite)
         try:
-            with disk_errors(Path(self.path), WRITE_AGAIN):
+            with write_errors(self.path, WRITE_AGAIN):
                 self._create_arrays(n_features, with_y)
         except BaseException:
-            remove_begun(Path(self.path))
+            remove_begun(self.path)
             raise
         self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
         self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
@@ -221,7 +221,7 @@ class DatasetWriter:
     def _create_arrays(self, n_features: int, with_y: bool) -> None:
         """Make the group, marked as unfinished, and its empty arrays."""
         self._group = zarr.open_group(
-            self.path,
+            writable(self.path),
             mode="w-",
             zarr_format=3,
             attributes={"daskls_format": DATASET_FORMAT, "kind": UNFINISHED},
@@ -298,9 +298,9 @@ class DatasetWriter:
     def _flush(self) -> None:
         """Write the buffered rows, always from a chunk's first row on."""
         stop = self.n_rows + self._n_buffered
-        with disk_errors(Path(self.path), WRITE_AGAIN):
-            # zarr would make a data set anew that somebody removed: the part from here on.
-            Path(self.path, "zarr.json").stat()
+        # zarr would make a data set anew that somebody removed: the part from here on.
+        check_there(self.path, WRITE_AGAIN)
+        with write_errors(self.path, WRITE_AGAIN):
             # A resize writes some hundred bytes of metadata: nothing beside a chunk.
             self._X.resize((stop, self._X_buffer.shape[1]))
             self._X[self.n_rows : stop] = self._X_buffer[: self._n_buffered]
@@ -315,9 +315,9 @@ class DatasetWriter:
         if self._open:
             if self._n_buffered:
                 self._flush()
-            with disk_errors(Path(self.path), WRITE_AGAIN):
-                # As in `_flush`: zarr would make a removed data set anew, without rows.
-                Path(self.path, "zarr.json").stat()
+            # As in `_flush`: zarr would make a removed data set anew, without rows.
+            check_there(self.path, WRITE_AGAIN)
+            with write_errors(self.path, WRITE_AGAIN):
                 self._group.update_attributes(self._attributes)
             self._open = False
         return open_dataset(self.path)
@@ -326,7 +326,7 @@ class DatasetWriter:
         """Give up: remove what was written. Nothing happens after `close`."""
         if self._open:
             self._open = False
-            remove_begun(Path(self.path))
+            remove_begun(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -350,43 +350,3 @@ class DatasetWriter:
 def _plain_list(classes: Any) -> list[Any] | None:
     """Classes as JSON can hold them."""
     return None if classes is None else np.asarray(classes).tolist()
-
-
-def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
-    """Refuse a path at which no data set may be written; touch nothing.
-
-    Raises
-    ------
-    StoreError : when `path` is a URL, holds a data set and `overwrite` is false, or holds
-        anything that daskls did not write as a data set.
-    """
-    where = expand_path(path)
-    if "://" in where:
-        raise StoreError(f"Cannot write to the URL {where!r}; write to a local folder and copy it.")
-    if not os.path.lexists(where):
-        return
-    kind = _kind_on_disk(Path(where))
-    if kind not in (DATASET_KIND, UNFINISHED):
-        raise StoreError(
-            f"{where!r} exists and is not a daskls data set, so it is not replaced; "
-            "choose another path or remove it yourself."
-        )
-    if not overwrite:
-        what = "a data set" if kind == DATASET_KIND else "an incomplete data set"
-        raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
-
-
-def _clear_path(path: str, overwrite: bool) -> None:
-    """Make sure that nothing is at `path`; remove only what daskls wrote as a data set."""
-    check_target(path, overwrite)
-    folder = Path(path).absolute()
-    Folder(str(folder.parent), WRITE_AGAIN).drop(folder.name, strict=True)
-
-
-def _kind_on_disk(path: Path) -> str | None:
-    """The `kind` that a folder's own metadata claims, regardless of the state of its arrays."""
-    try:
-        attributes = json.loads((path / "zarr.json").read_text())["attributes"]
-        return str(attributes["kind"]) if "daskls_format" in attributes else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

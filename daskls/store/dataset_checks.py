@@ -1,5 +1,8 @@
 """The definition of a data set: its attributes, its arrays, and the values that these can hold."""
 
+import errno
+import json
+import os
 from typing import Any
 
 import numpy as np
@@ -7,15 +10,25 @@ import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import AnyArray
+from daskls.store.artifacts import is_bucket, open_store, write_errors
+from daskls.store.backend import Backend
+from daskls.store.files import expand_path
+from daskls.store.flat import DESCRIPTION
+from daskls.store.sources import MAX_METADATA_NBYTES
 
 __all__ = [
     "DATASET_FORMAT",
     "DATASET_KIND",
     "UNFINISHED",
+    "WRITE_AGAIN",
     "cast",
     "check_arrays",
     "check_attributes",
     "check_shape",
+    "check_target",
+    "check_there",
+    "clear_path",
+    "kind_at",
     "read_classes",
     "read_names",
 ]
@@ -23,6 +36,7 @@ __all__ = [
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
+WRITE_AGAIN = "write the data set again"
 
 
 def check_attributes(where: str, attributes: dict[str, Any]) -> None:
@@ -124,3 +138,64 @@ def cast(name: str, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
             f"out of the range of {dtype}; choose a wider type."
         )
     return stored
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
+    """Refuse a path at which no data set may be written; touch nothing.
+
+    Raises
+    ------
+    StoreError : when `path` is a URL of another kind than `store=` takes, holds a data set and
+        `overwrite` is false, or holds anything that daskls did not write as a data set.
+    """
+    where = expand_path(path)
+    if "://" in where and not is_bucket(where):
+        raise StoreError(f"Cannot write to the URL {where!r}; write to a local folder and copy it.")
+    if is_bucket(where) and "/" not in where.partition("://")[2].strip("/"):
+        raise StoreError(f"{where!r} names a bucket and no path in it. Give a path as well.")
+    store = open_store(where)
+    if not store.exists(""):
+        return
+    kind = kind_at(store)
+    if kind not in (DATASET_KIND, UNFINISHED):
+        raise StoreError(
+            f"{where!r} exists and is not a daskls data set, so it is not replaced; "
+            "choose another path or remove it yourself."
+        )
+    if not overwrite:
+        what = "a data set" if kind == DATASET_KIND else "an incomplete data set"
+        raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
+
+
+def clear_path(path: str, overwrite: bool) -> None:
+    """Make sure that nothing is at `path`; remove only what daskls wrote as a data set."""
+    check_target(path, overwrite)
+    store = open_store(path)
+    store.then = WRITE_AGAIN
+    store.drop("", strict=True)
+
+
+def kind_at(store: Backend) -> str | None:
+    """The `kind` that a store's own metadata claims, regardless of the state of its arrays."""
+    try:
+        attributes = json.loads(store.read(DESCRIPTION, MAX_METADATA_NBYTES))["attributes"]
+        return str(attributes["kind"]) if "daskls_format" in attributes else None
+    except (StoreError, ValueError, KeyError, TypeError):
+        return None
+
+
+def check_there(path: str, then: str) -> None:
+    """Refuse Zarr data that somebody removed.
+
+    Parameters
+    ----------
+    path : str. A path or a URL.
+    then : str. What to do once it is back.
+
+    Raises
+    ------
+    StoreError
+    """
+    with write_errors(path, then):
+        if not open_store(path).exists(DESCRIPTION):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

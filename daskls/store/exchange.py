@@ -1,71 +1,68 @@
-"""The exchange: rows regrouped by leaf on disk, in two stages.
+"""The exchange: rows regrouped by leaf on disk.
 
-Stage 2 writes one raw file a block: for each partition the block's rows sorted by leaf, section
-after section (features, targets, weights, global row numbers). Then a small marker names the
-file, by its attempt, and takes its offsets, a checksum of each leaf's run through all sections, and
-one of the block's values. Stage 3 reads a bundle's run from every file by position, and compares
-its sum. A task that is killed or runs twice does no harm: see `store/artifacts.py`. The manifest
-holds the offsets and sums of all blocks, leaf by leaf, each leaf's sealed, and the attempts.
+Stage 2 writes one file a block, its rows sorted by leaf in each partition. Where blocks and leaves
+are so many that reading every leaf from every block would be requests without end, the blocks are
+merged once: a group of neighboring blocks becomes as many files, each with the rows of the whole
+group in a range of leaves, a *window*. Then the manifest, a file a window, says where each leaf's
+rows lie. Stage 3 reads a leaf by one range of every block, or of every group.
 
 Within a leaf the rows are in the order of their global row numbers, regardless of the blocks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskls.records import AnyArray, Codes, Float64, Int64, Ints, Reals, RowNumbers, Table, Targets
-from daskls.store.artifacts import attempt_key, draw_attempt, open_store
+from daskls.errors import DamageError
+from daskls.records import LEAVES_NBYTES, Int64, Ints, Table
+from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import Backend, Reader, Writer
 from daskls.store.checksums import SUM_NBYTES, checksum, sum_as_bytes
 from daskls.store.guard import NOT_WRITTEN, damaged
 from daskls.store.packs import read_pack, write_pack
+from daskls.store.sorted_rows import (
+    Marker,
+    Rows,
+    SortedRows,
+    fill_run,
+    pack_rows,
+    record_of,
+    unpack_rows,
+)
 
-__all__ = ["Exchange", "Rows"]
+__all__ = ["Exchange", "Rows", "stored_grids"]
 
-# Checksums of runs of rows.
-Sums = NDArray[np.uint32]
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows as the exchange carries them.
-
-    Attributes
-    ----------
-    X : array, shape (m, d), the data set's dtype
-    targets : array. Class codes, int32 (m,), or numbers, float64 (m, t): see `daskls.targets`.
-    weights : float64 array, shape (m,)
-    numbers : int64 array, shape (m,). Global row numbers.
-    """
-
-    X: Reals
-    targets: Targets
-    weights: Float64
-    numbers: RowNumbers
-
-    @property
-    def codes(self) -> Codes:
-        """The targets of a fit of classes: no type tells its rows from those of numbers."""
-        return cast(Codes, self.targets)
-
-    def take(self, rows: Int64) -> "Rows":
-        """Return the given rows, in the given order."""
-        return Rows(self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows])
+# Markers that are read at once: of a folder it makes no difference, of a bucket each waits.
+N_READERS = 8
+# The rows of each block, in the exchange's folder.
+GRID = "grid"
+# An entry of the manifest: the rows of a leaf in one file, and their sum.
+ENTRY = np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A handle on the exchange's folder: a path and the shape of what it holds.
+    """A handle on the exchange: its location and the shape of what it holds.
 
     Leaves are numbered through all partitions, of which each holds every row once.
+
+    Attributes
+    ----------
+    location : str
+    n_blocks, n_leaves, n_features : int
+    dtype : str. Of the features.
+    n_partitions : int
+    target_dtype : str
+    target_width : int
+    group_blocks : int. Blocks that are merged into one group; 1: none are.
     """
 
-    path: str
+    location: str
     n_blocks: int
     n_leaves: int
     n_features: int
@@ -73,28 +70,54 @@ class Exchange:
     n_partitions: int = 1
     target_dtype: str = "<i4"
     target_width: int = 1
+    group_blocks: int = 1
 
-    @property
-    def _sections(self) -> list[tuple[str, int]]:
-        """Dtype and values a row of each section of a block's file."""
-        of_target = (self.target_dtype, self.target_width)
-        return [(self.dtype, self.n_features), of_target, ("<f8", 1), ("<i8", 1)]
+    @cached_property
+    def _record(self) -> np.dtype[Any]:
+        return record_of(self.dtype, self.n_features, self.target_dtype, self.target_width)
 
     @cached_property
     def _store(self) -> Backend:
-        return open_store(self.path.rpartition("/")[0])
+        return open_store(self.location.rpartition("/")[0])
 
     @property
     def _folder(self) -> str:
-        return self.path.rpartition("/")[2]
+        return self.location.rpartition("/")[2]
 
     def __getstate__(self) -> dict[str, Any]:
         # Without the opened store: the handle travels to every task.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def create(self) -> None:
-        """Make the folder of the blocks."""
+    @property
+    def is_merged(self) -> bool:
+        """Whether blocks are merged into groups."""
+        return self.group_blocks > 1
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups of blocks."""
+        return -(-self.n_blocks // self.group_blocks)
+
+    @property
+    def n_windows(self) -> int:
+        """The number of ranges of leaves: a group's file of one is about as large as a block."""
+        return min(self.group_blocks, self.n_leaves)
+
+    def window(self, number: int) -> tuple[int, int]:
+        """Return the first leaf of a window, and of the next one."""
+        first, stop = (self.n_leaves * i // self.n_windows for i in (number, number + 1))
+        return first, stop
+
+    def _window_of(self, leaf: int) -> int:
+        number = leaf * self.n_windows // self.n_leaves
+        return number + (leaf >= self.window(number)[1])
+
+    def create(self, grid: Iterable[int]) -> None:
+        """Make the folder of the blocks, and keep how many rows each has."""
         self._store.make(self._folder)
+        key = f"{self._folder}/{GRID}"
+        if not self._store.exists(key):
+            write_pack(self._store, key, {"rows": np.array([*grid], np.int64)})
 
     def delete(self) -> None:
         """Remove all that the exchange holds."""
@@ -104,35 +127,52 @@ class Exchange:
         """Return the bytes on disk."""
         return self._store.nbytes(self._folder)
 
-    def _data(self, block: int, attempt: int) -> str:
-        return attempt_key(f"{self._folder}/block-{block:06d}.rows", attempt)
+    def _block(self, block: int) -> SortedRows:
+        key = f"{self._folder}/block-{block:06d}"
+        return SortedRows(self._store, key, self._record, self.n_leaves)
 
-    def _marker(self, block: int) -> str:
-        return f"{self._folder}/block-{block:06d}.marker"
+    def _merged(self, group: int, window: int) -> SortedRows:
+        """Return the file of a group's rows in a window."""
+        first, stop = self.window(window)
+        key = f"{self._folder}/group-{group:06d}-{window:06d}"
+        return SortedRows(self._store, key, self._record, stop - first)
 
-    @property
-    def _manifest(self) -> str:
-        return f"{self._folder}/manifest"
+    def _manifest(self, window: int) -> str:
+        return f"{self._folder}/manifest-{window:06d}"
+
+    # Blocks
 
     def find_block(self, block: int) -> int | None:
-        """Return a finished block's checksum, or None; all of it is read.
+        """Return a finished block's checksum, or None; all of it is read, from a disk.
 
         Raises
         ------
         DamageError : it is not what was written
         """
-        marker = self._marker(block)
-        if not self._store.exists(marker):
+        file = self._block(block)
+        if not file.is_written:
             return None
-        self.check_block(block)
-        return int(read_pack(self._store, marker, ["checksum"])["checksum"])
+        return self._checked(file).identity
+
+    def _checked(self, file: SortedRows) -> Marker:
+        """Return a marker, and read all that it names from a disk.
+
+        Over a network that costs as much as to write it anew: sums are looked at with the leaves.
+
+        Raises
+        ------
+        DamageError : it is not what was written
+        """
+        return file.check() if self._store.local() is not None else file.read_marker()
 
     def drop_block(self, block: int) -> None:
-        """Remove a block, of all attempts, and the manifest that names it."""
-        # The marker first: what is left if the removal is cut off is nobody's.
-        data = f"{self._folder}/block-{block:06d}.*rows"
-        for pattern in (self._marker(block), data, self._manifest):
-            self._store.drop(pattern, strict=True)
+        """Remove a block, of all attempts, and what was made of it."""
+        # First what names it: what stands is of blocks that stand, wherever the removal is cut off.
+        group = f"{self._folder}/group-{block // self.group_blocks:06d}-*"
+        self._store.drop(f"{self._folder}/manifest-*", strict=True)
+        self._store.drop(f"{group}.marker", strict=True)
+        self._store.drop(group, strict=True)
+        self._block(block).drop()
 
     def count_blocks(self) -> int:
         """Return how many blocks are finished."""
@@ -151,178 +191,227 @@ class Exchange:
             one at a time, so that memory does not grow with their number.
         identity : int in [0, 2^64). The checksum of the values, regardless of their order.
         """
-        counts = np.zeros(self.n_leaves, np.int64)
-        sums = np.zeros(self.n_leaves, np.uint32)
-        columns = (rows.X, rows.targets, rows.weights, rows.numbers)
-        attempt = draw_attempt()
-        data = self._data(block, attempt)
-        with self._store.stream(data) as file:
+
+        def sections() -> Iterator[tuple[Int64, Iterator[Table]]]:
             for leaves in partitions:
-                own = np.bincount(leaves, minlength=self.n_leaves)
-                counts += own
                 # Stable: within a leaf rows stay in the order of their numbers.
                 order = np.argsort(leaves, kind="stable")
-                for column, (dtype, _) in zip(columns, self._sections, strict=True):
-                    # One column sorted at a time; raw, as packing saves 5 to 8 % for 1.7 times the
-                    # CPU.
-                    section = np.ascontiguousarray(column[order], dtype)
-                    file.write(section.data)
-                    _add_sums(sums, section, own)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        kept = {
-            "offsets": offsets,
-            "sums": sums,
-            "checksum": np.array(identity, np.uint64),
-            "attempt": np.array(attempt),
-        }
-        if not write_pack(self._store, self._marker(block), kept, lambda: self.read_marker(block)):
-            # Another attempt was first, and its marker names its own data: nobody reads these.
-            self._store.drop(data)
+                counts = np.bincount(leaves, minlength=self.n_leaves)
+                yield counts, pack_rows(rows, order, self._record)
 
-    def stack_manifest(self) -> Int64:
-        """Write the offsets and sums of all blocks, leaf by leaf; return the rows of each leaf.
+        self._block(block).write(sections(), identity)
+
+    # Groups
+
+    def count_merged(self) -> int:
+        """Return how many files of groups are finished."""
+        return len(self._store.find(f"{self._folder}/group-*.marker"))
+
+    def merge(self, group: int, window: int) -> None:
+        """Write the rows of a group of blocks in one window, sorted by leaf.
+
+        A file that is there and what it should be is left alone. Peak memory: about as many bytes
+        as a block, twice, and the largest run.
 
         Raises
         ------
-        DamageError : a marker, or the size of a block's file, is not what was written
+        DamageError : a block is missing, or not what was written
         """
-        offsets = np.empty((self.n_blocks, self.n_leaves + 1), np.int64)
-        sums = np.empty((self.n_blocks, self.n_leaves), np.uint32)
-        # A record a leaf, so that a leaf's task reads its own only; then one of the blocks: the
+        file, (first, stop) = self._merged(group, window), self.window(window)
+        if file.is_written:
+            self._checked(file)
+            return
+        begin = group * self.group_blocks
+        blocks = range(begin, min(begin + self.group_blocks, self.n_blocks))
+        files = [self._block(block) for block in blocks]
+        markers = self._read_markers(files)
+        counts = sum(np.diff(marker.offsets[first : stop + 1]) for marker in markers)
+        # Leaves of about as many rows as a block at a time, whose file holds them once a partition;
+        # a leaf of more, block by block.
+        most = max(int(marker.offsets[-1]) for marker in markers) // self.n_partitions
+        pieces = (
+            piece
+            for a, b in _ranges(np.asarray(counts), most)
+            for piece in _merge_leaves(files, markers, first + a, first + b)
+        )
+        file.write([(np.asarray(counts), pieces)])
+
+    def drop_merged(self, group: int, window: int) -> bool:
+        """Remove a group's file of a window, and the manifest that names it; False if none is."""
+        file = self._merged(group, window)
+        if not file.is_written:
+            return False
+        self._store.drop(self._manifest(window), strict=True)
+        file.drop()
+        return True
+
+    @staticmethod
+    def _read_markers(files: list[SortedRows]) -> list[Marker]:
+        with ThreadPoolExecutor(min(N_READERS, len(files))) as pool:
+            return list(pool.map(SortedRows.read_marker, files))
+
+    # Leaves
+
+    def _files(self, window: int) -> list[SortedRows]:
+        """Return the files that hold the rows of a window."""
+        if not self.is_merged:
+            return [self._block(block) for block in range(self.n_blocks)]
+        return [self._merged(group, window) for group in range(self.n_groups)]
+
+    def write_manifest(self, window: int = 0) -> Int64:
+        """Write where the leaves of a window lie, unless that stands; return the rows of each.
+
+        Raises
+        ------
+        DamageError : a marker, or the size of a file, is not what was written
+        """
+        files = self._files(window)
+        # It goes with each of these files, so that one that stands is of them.
+        with suppress(DamageError):
+            return self._read_manifest(window, len(files))
+        markers = self._read_markers(files)
+        starts = np.array([marker.offsets for marker in markers])
+        sums = np.array([marker.sums for marker in markers])
+        # A record a leaf, so that a leaf's task reads its own only; then one of the files: the
         # attempt that holds each, and its size.
-        blocks = np.zeros(self.n_blocks, self._record)
-        for block in range(self.n_blocks):
-            offsets[block], sums[block], blocks["start"][block] = self.read_marker(block)
-        blocks["stop"] = offsets[:, -1]
-        with self._store.stream(self._manifest) as file:
-            for leaf in range(self.n_leaves):
-                record = np.empty(self.n_blocks, self._record)
-                record["start"], record["stop"] = offsets[:, leaf], offsets[:, leaf + 1]
+        last = np.zeros(len(files), ENTRY)
+        last["start"], last["stop"] = [marker.attempt for marker in markers], starts[:, -1]
+        first, stop = self.window(window)
+        with self._store.stream(self._manifest(window)) as file:
+            for leaf in range(stop - first):
+                record = np.empty(len(files), ENTRY)
+                record["start"], record["stop"] = starts[:, leaf], starts[:, leaf + 1]
                 record["sum"] = sums[:, leaf]
-                self._write_record(file, leaf, record)
-            self._write_record(file, self.n_leaves, blocks)
-        leaf_rows: Int64 = np.diff(offsets, axis=1).sum(axis=0)
+                _write_entries(file, record, first + leaf)
+            _write_entries(file, last, self.n_leaves + window)
+        leaf_rows: Int64 = np.diff(starts, axis=1).sum(axis=0)
         return leaf_rows
 
-    @property
-    def _record(self) -> np.dtype[Any]:
-        """An entry of the manifest: the rows of a leaf in one block, and their sum."""
-        return np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
-
-    def _write_record(self, file: Writer, number: int, record: Table) -> None:
-        file.write(record.data)
-        file.write(sum_as_bytes(checksum(record, number)))
-
-    def _read_record(self, reader: Reader, number: int) -> Table:
-        """Return a record of the manifest."""
-        record, behind = np.empty(self.n_blocks, self._record), np.empty(SUM_NBYTES, np.uint8)
-        at = number * (record.nbytes + SUM_NBYTES)
-        reader.fill(record, at)
-        reader.fill(behind, at + record.nbytes)
-        if sum_as_bytes(checksum(record, number)) != behind.tobytes():
-            raise damaged(reader.name, NOT_WRITTEN)
-        return record
-
-    def read_marker(self, block: int) -> tuple[Int64, Sums, int]:
-        """Return offsets, sums and attempt of a finished block, whose file has the size they say.
-
-        Raises
-        ------
-        DamageError : they are not what was written
-        """
-        marker = self._marker(block)
-        found, where = read_pack(self._store, marker), self._store.where(marker)
-        offsets, sums = found.get("offsets", np.empty(0)), found.get("sums", np.empty(0))
-        rise = offsets.shape == (self.n_leaves + 1,) and sums.shape == (self.n_leaves,)
-        if not rise or offsets[0] or (np.diff(offsets) < 0).any():
-            raise damaged(where, "its offsets do not rise")
-        n_rows, rest = divmod(int(offsets[-1]), self.n_partitions)
-        if rest:
-            raise damaged(where, f"{rest} rows are not in all partitions")
-        # Markers of before name no attempt.
-        attempt = int(found.get("attempt", 0))
-        data = self._data(block, attempt)
-        size, expected = self._store.size(data), n_rows * self.n_partitions * self._row_nbytes
-        if size != expected:
-            why = f"it has {size} bytes, and {expected} are expected"
-            raise damaged(self._store.where(data), why)
-        return offsets, sums, attempt
-
-    @property
-    def _row_nbytes(self) -> int:
-        return sum(np.dtype(dtype).itemsize * width for dtype, width in self._sections)
-
-    def check_block(self, block: int) -> None:
-        """Read all of a finished block.
-
-        Raises
-        ------
-        DamageError : it is not what was written
-        """
-        offsets, sums, attempt = self.read_marker(block)
-        counts, n_rows = np.diff(offsets), int(offsets[-1]) // self.n_partitions
-        data = self._data(block, attempt)
-        for leaf in np.flatnonzero(counts).tolist():
-            columns = self._empty(int(counts[leaf]))
-            self._read_run(data, n_rows, int(offsets[leaf]), columns, int(sums[leaf]))
+    def _read_manifest(self, window: int, n_files: int) -> Int64:
+        """Return the rows of each leaf of a window, as its manifest says."""
+        first, stop = self.window(window)
+        with self._store.reading(self._manifest(window)) as reader:
+            _read_entries(reader, stop - first, n_files, [self.n_leaves + window])
+            entries = _read_entries(reader, 0, n_files, range(first, stop))
+        leaf_rows: Int64 = (entries["stop"] - entries["start"]).sum(axis=1)
+        return leaf_rows
 
     def read_leaf(self, leaf: int) -> Rows:
-        """Return all rows of a leaf, in the order of their numbers; read block by block.
+        """Return all rows of a leaf, in the order of their numbers; one read a file.
 
         Raises
         ------
         DamageError : a file is missing, or not what was written
         """
-        with self._store.reading(self._manifest) as reader:
-            record, blocks = (self._read_record(reader, i) for i in (leaf, self.n_leaves))
-        counts = record["stop"] - record["start"]
-        columns = self._empty(int(counts.sum()))
-        filled = 0
-        for block in np.flatnonzero(counts).tolist():
-            run = slice(filled, filled + int(counts[block]))
-            self._read_run(
-                self._data(block, int(blocks["start"][block])),
-                int(blocks["stop"][block]) // self.n_partitions,
-                int(record["start"][block]),
-                [column[run] for column in columns],
-                int(record["sum"][block]),
-            )
-            filled = run.stop
-        X, targets, weights, numbers = columns
-        # Codes are a column, numbers may be several.
-        targets = targets[:, 0] if targets.dtype.kind == "i" else targets
-        return Rows(X, targets, weights[:, 0], numbers[:, 0])
+        return next(self.read_leaves(leaf, leaf))
 
-    def _empty(self, n_rows: int) -> list[AnyArray]:
-        """Return columns to be filled with rows."""
-        return [np.empty((n_rows, width), dtype) for dtype, width in self._sections]
+    def read_leaves(self, first: int, last: int) -> Iterator[Rows]:
+        """Yield all rows of each of some leaves, in the order of their numbers.
 
-    def _read_run(
-        self, data: str, n_rows: int, start: int, columns: list[AnyArray], expected: int
-    ) -> None:
-        """Fill columns with one leaf's rows of one block, section by section.
+        Neighboring leaves of up to `LEAVES_NBYTES` are read together: one read a file.
 
-        ``start`` counts the rows of all partitions, of which each has ``n_rows``; ``expected`` is
-        the sum of the run.
+        Raises
+        ------
+        DamageError : a file is missing, or not what was written
         """
-        own_sum = 0
-        partition, start = divmod(start, n_rows)
-        section = partition * n_rows * self._row_nbytes
-        with self._store.reading(data) as reader:
-            for column in columns:
-                row_nbytes = column.strides[0]
-                reader.fill(column, section + start * row_nbytes)
-                own_sum = checksum(column, own_sum)
-                section += n_rows * row_nbytes
-        if own_sum != expected:
+        most = LEAVES_NBYTES // self._record.itemsize
+        for window in range(self._window_of(first), self._window_of(last) + 1):
+            begin, end = self.window(window)
+            own = range(max(first, begin), min(last + 1, end))
+            files = self._files(window)
+            with self._store.reading(self._manifest(window)) as reader:
+                entries = _read_entries(reader, own.start - begin, len(files), own)
+                (written,) = _read_entries(
+                    reader, end - begin, len(files), [self.n_leaves + window]
+                )
+            data = [file.data(int(at)) for file, at in zip(files, written["start"], strict=True)]
+            counts = (entries["stop"] - entries["start"]).sum(axis=1)
+            for a, b in _ranges(counts, most):
+                if b - a == 1:
+                    # Nothing else is held of it while its rows are used.
+                    yield unpack_rows(self._read_together(data, entries[a:b])[0])
+                    continue
+                records, ends, n_rows = self._read_together(data, entries[a:b])
+                for stops, sizes in zip(ends.T, n_rows.T, strict=True):
+                    runs = zip(stops - sizes, stops, strict=True)
+                    yield unpack_rows(np.concatenate([records[i:j] for i, j in runs]))
+
+    def _read_together(self, data: list[str], entries: Table) -> tuple[Table, Int64, Int64]:
+        """Return the records of neighboring leaves, file after file and in each leaf after leaf.
+
+        Also where each leaf ends in each file's records, and how many it has, (files, leaves).
+        """
+        counts: Int64 = (entries["stop"] - entries["start"]).T
+        ends: Int64 = np.cumsum(counts).reshape(counts.shape)
+        records = np.empty(int(counts.sum()), self._record)
+        for i in np.flatnonzero(counts.any(axis=1)).tolist():
+            at = np.concatenate([[ends[i, 0] - counts[i, 0]], ends[i]])
+            run, start = records[at[0] : at[-1]], int(entries["start"][0, i])
+            fill_run(self._store, data[i], run, start, at - at[0], entries["sum"][:, i])
+        return records, ends, counts
+
+
+def stored_grids(location: Location) -> list[tuple[int, ...]]:
+    """Return the rows of each block of the exchanges that a store holds: of one, mostly.
+
+    That of which the largest part is written comes first.
+    """
+    store, found = open_store(location), []
+    for key in store.find(f"exchange-*/{GRID}"):
+        # What is damaged is no grid: the exchange is written anew.
+        with suppress(DamageError):
+            grid = tuple(read_pack(store, key, ["rows"])["rows"].tolist())
+            n_done = len(store.find(f"{key.removesuffix(GRID)}block-*.marker"))
+            found.append((n_done / max(len(grid), 1), grid))
+    return [grid for _, grid in sorted(found, key=lambda own: own[0], reverse=True)]
+
+
+def _ranges(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of neighboring leaves of at most so many rows, or of one leaf."""
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    first = 0
+    while first < len(counts):
+        stop = int(np.searchsorted(ends, ends[first] + most, "right")) - 1
+        stop = min(max(stop, first + 1), len(counts))
+        yield first, stop
+        first = stop
+
+
+def _merge_leaves(
+    files: list[SortedRows], markers: list[Marker], first: int, stop: int
+) -> Iterator[Table]:
+    """Yield the records of some leaves of several blocks, sorted by leaf, then by block."""
+    runs = (own.read(marker, first, stop) for own, marker in zip(files, markers, strict=True))
+    if stop - first == 1:
+        # In order already; and it may be larger than a block.
+        yield from runs
+        return
+    counts = [np.diff(marker.offsets[first : stop + 1]) for marker in markers]
+    leaves = np.concatenate([np.repeat(np.arange(stop - first), own) for own in counts])
+    # Where each row goes. Stable: of a leaf the rows of earlier blocks, whose numbers are smaller,
+    # come first.
+    place = np.empty(len(leaves), np.int64)
+    place[np.argsort(leaves, kind="stable")] = np.arange(len(leaves))
+    records, at = np.empty(len(leaves), files[0].record), 0
+    for run in runs:
+        records[place[at : at + len(run)]] = run
+        at += len(run)
+    yield records
+
+
+def _write_entries(file: Writer, entries: Table, number: int) -> None:
+    """Write a record of the manifest; its number is in its sum, so that no two change places."""
+    file.write(entries.data)
+    file.write(sum_as_bytes(checksum(entries, number)))
+
+
+def _read_entries(reader: Reader, place: int, n_files: int, numbers: Sequence[int]) -> Table:
+    """Return neighboring records of these numbers from a place of a manifest on, (m, files)."""
+    content = np.empty((len(numbers), n_files * ENTRY.itemsize + SUM_NBYTES), np.uint8)
+    reader.fill(content, place * content.shape[1])
+    entries = np.empty((len(numbers), n_files), ENTRY)
+    for i, number in enumerate(numbers):
+        entries[i] = content[i, :-SUM_NBYTES].view(ENTRY)
+        if sum_as_bytes(checksum(entries[i], number)) != content[i, -SUM_NBYTES:].tobytes():
             raise damaged(reader.name, NOT_WRITTEN)
-
-
-def _add_sums(sums: Sums, section: AnyArray, counts: Int64) -> None:
-    """Go on with the sum of each leaf through one section, in which leaves follow each other."""
-    raw = section.reshape(-1).view(np.uint8)
-    row_nbytes = section.nbytes // max(len(section), 1)
-    stop = 0
-    for leaf in np.flatnonzero(counts).tolist():
-        start, stop = stop, stop + int(counts[leaf]) * row_nbytes
-        sums[leaf] = checksum(raw[start:stop], int(sums[leaf]))
+    return entries

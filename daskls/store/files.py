@@ -25,10 +25,9 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
 
     Raises
     ------
-    StoreError : for a URL of another kind. The exchange needs positioned reads and atomic
-        renames, which a local or a shared file system has and an object store has not. For no
-        text, and for the home folder of a user that is not there: both would be the working
-        directory, or a folder in it.
+    StoreError : for a URL of another kind: `store_at` knows those of stores. For no text, and for
+        the home folder of a user that is not there: both would be the working directory, or a
+        folder in it.
     """
     text = expand_path(location)
     if not text:
@@ -41,8 +40,8 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
         )
     if "://" in text:
         raise StoreError(
-            f"The {what} {text!r} is a URL; daskls writes to a local or shared file system only. "
-            "Give a path that the client and all workers share."
+            f"The {what} {text!r} is a URL; daskls writes to a local or shared file system, and to "
+            "s3://, gs:// and az://. Give one of these that the client and all workers share."
         )
     return Path(text).absolute()
 

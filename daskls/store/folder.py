@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import Any, BinaryIO
@@ -22,20 +22,19 @@ from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.backend import Backend, Reader
 from daskls.store.files import GO_ON, disk_errors
+from daskls.store.folder_owner import OwnedFolder, link_once
 from daskls.store.guard import damaged
 
-__all__ = ["NO_LINKS", "Folder"]
+__all__ = ["Folder"]
 
 # What opening a path says where something else than a file that can be read is there.
 NOT_A_FILE = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
 )
-# What disks without hard links say.
-NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
-class Folder(Backend):
+class Folder(OwnedFolder):
     """A store in a folder.
 
     Parameters
@@ -45,13 +44,21 @@ class Folder(Backend):
     """
 
     def __init__(self, root: str, then: str = GO_ON) -> None:
-        self.root, self.then = root, then
+        # With a slash at its end a link would count as what it leads to.
+        self.root, self.then = root.rstrip("/") or root, then
         # Folders that no link leads to: each is looked at once, not for every file in it.
         self._plain = {""}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Folder, (self.root, self.then)
 
     def where(self, key: str = "") -> str:
         """Return the path of an artifact."""
         return f"{self.root}/{key}" if key else self.root
+
+    def local(self, key: str = "") -> str:
+        """Return the path of an artifact."""
+        return self.where(key)
 
     # Writing
 
@@ -63,12 +70,21 @@ class Folder(Backend):
         with disk_errors(self.root, self.then):
             os.makedirs(self.root, exist_ok=True)
 
-    def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
+    def unmake(self) -> None:
+        """Remove the folder, if it is empty."""
+        with suppress(OSError):
+            os.rmdir(self.root)
+
+    def put(
+        self, key: str, *pieces: Any, create: bool = False, instead_of: Hashable = None
+    ) -> bool:
         """Write a file whole; its folder is made."""
         self._make_folder_of(key)
         with self._beside(key) as temporary:
             write_file(temporary, *pieces)
             if create:
+                if instead_of is not None and self.stamp(key) == instead_of:
+                    self.drop(key, strict=True)
                 return _link(temporary, self.where(key))
             os.replace(temporary, self.where(key))
         return True
@@ -118,16 +134,28 @@ class Folder(Backend):
                     os.mkdir(path)
 
     @contextmanager
-    def attempt(self, key: str, *, replace: bool = False) -> Iterator["FolderAttempt"]:
+    def attempt(
+        self, key: str, *, replace: bool = False, instead_of: Hashable = None
+    ) -> Iterator["FolderAttempt"]:
         """Yield an attempt in a temporary folder, which is renamed when it is committed."""
         self._make_folder_of(key)
-        attempt = FolderAttempt(self._temporary(key), self.where(key), replace)
+        attempt = FolderAttempt(self, key, self._temporary(key), replace, instead_of)
         try:
             with disk_errors(self.where(key), self.then):
                 os.mkdir(attempt.path)
                 yield attempt
         finally:
             shutil.rmtree(attempt.path, ignore_errors=True)
+
+    def copy_from(self, source: Backend, keys: Iterable[str], last: str) -> bool:
+        """Copy into a temporary folder, which is renamed in the end."""
+        above, name = os.path.split(self.root)
+        parent = Folder(above, self.then)
+        parent.make()
+        with parent.attempt(name) as attempt:
+            for key in keys:
+                attempt.write(key, source.read(key, source.size(key)))
+            return attempt.move()
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
         """Remove files and folders."""
@@ -161,24 +189,6 @@ class Folder(Backend):
             return []
         except OSError as error:
             raise _unreadable(self.where(key), error) from error
-
-    def find(self, *patterns: str) -> list[str]:
-        """Return the keys that match patterns."""
-        return sorted({key for pattern in patterns for key in self._match(pattern)})
-
-    def _match(self, pattern: str) -> list[str]:
-        """Return the keys that match a pattern, folder by folder."""
-        keys = [""]
-        for part in pattern.split("/"):
-            is_plain = not set(part) & set("*?[")
-            found = (
-                (key, name)
-                for key in keys
-                for name in ([part] if is_plain else fnmatch.filter(self.names(key), part))
-            )
-            keys = [f"{key}/{name}" if key else name for key, name in found]
-        # Names without a pattern were taken without a look.
-        return [key for key in keys if self.exists(key)]
 
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
         """Return the keys of all files below a folder."""
@@ -274,8 +284,11 @@ class FolderAttempt:
 
     prefix = ""
 
-    def __init__(self, path: str, target: str, replace: bool) -> None:
-        self.path, self.target, self.replace = path, target, replace
+    def __init__(
+        self, folder: Folder, key: str, path: str, replace: bool, instead_of: Hashable
+    ) -> None:
+        self._folder, self._key, self.path = folder, key, path
+        self._replace, self._instead_of = replace, instead_of
         self._made = {""}
 
     def write(self, name: str, *pieces: Any) -> None:
@@ -289,16 +302,20 @@ class FolderAttempt:
     def commit(self, name: str, marker: bytes) -> bool:
         """Write the marker, then rename the folder; one that is there stays unless it gives way."""
         self.write(name, marker)
+        old = self._instead_of
+        if old is not None and self._folder.stamp(f"{self._key}/{name}") == old:
+            self._folder.drop(self._key, strict=True)
         return self.move()
 
     def move(self) -> bool:
         """Rename the folder to its place."""
-        if self.replace:
+        target = self._folder.where(self._key)
+        if self._replace:
             # No folder is renamed over one with files. A crash in between leaves none: not made
             # yet.
-            shutil.rmtree(self.target, ignore_errors=True)
+            shutil.rmtree(target, ignore_errors=True)
         try:
-            os.rename(self.path, self.target)
+            os.rename(self.path, target)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
@@ -344,18 +361,13 @@ def write_file(path: str, *pieces: Any) -> None:
 
 def _link(source: str, target: str) -> bool:
     """Give a file a second name that nobody has yet; False if somebody has it."""
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
+    is_ours = link_once(source, target)
+    if is_ours is None:
         # Of two that come here together the later one's stays: what it names is there as well.
-        if os.path.lexists(target):
-            return False
-        os.replace(source, target)
-    return True
+        is_ours = not os.path.lexists(target)
+        if is_ours:
+            os.replace(source, target)
+    return is_ours
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> StoreError:

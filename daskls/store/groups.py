@@ -12,7 +12,7 @@ in it. The attribute of that name says where each of them is, by dtype, shape an
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -41,6 +41,7 @@ __all__ = [
     "Group",
     "check_seal",
     "describe_group",
+    "has_group",
     "open_group",
     "read_attributes",
     "write_description",
@@ -100,12 +101,13 @@ def write_group(
     """
     store = open_store(root)
 
-    def put() -> bool:
-        with store.attempt(key, replace=replace) as attempt:
+    def put(seen: Hashable) -> bool:
+        with store.attempt(key, replace=replace, instead_of=seen) as attempt:
             own = _write_arrays(attempt, arrays, dict(attributes or {}), chunk_rows, loose)
             return attempt.commit(DESCRIPTION, describe_group(key, own))
 
-    return put_once(put, lambda: open_group(store, key), lambda: store.drop(key, strict=True))
+    marker = _description_of(key)
+    return put_once(put, lambda: open_group(store, key), lambda: store.stamp(marker))
 
 
 def _write_arrays(
@@ -283,13 +285,13 @@ class Group:
             try:
                 self._check_description(name, spec)
             except DamageError as error:
-                found.append(error.path)
+                found.append(error.where)
             for number in range(spec.n_chunks):
                 first = number * spec.chunk_rows
                 try:
                     self._read_rows(name, spec, first, min(first + spec.chunk_rows, spec.shape[0]))
                 except DamageError as error:
-                    found.append(error.path)
+                    found.append(error.where)
         return found
 
 
@@ -343,6 +345,11 @@ def read_attributes(root: Location, key: str) -> dict[str, Any] | None:
     store = open_store(root)
     own = _description_of(key)
     return parse_attributes(store.where(own), store.read(own, MAX_DESCRIPTION_NBYTES))
+
+
+def has_group(root: Location, key: str) -> bool:
+    """Whether a group was written; its description may be damaged."""
+    return open_store(root).has_part(key, DESCRIPTION)
 
 
 def open_group(root: Location, key: str) -> Group:

@@ -1,13 +1,12 @@
 """The layout of a model on disk, and its root: reading and checking.
 
-What a store holds is one table, `store/contents.py`; ``docs/stores.md`` is made from it. Groups are
-sealed (`store/groups.py`), what is deleted are packs (`store/packs.py`) and the exchange's files:
-every byte that is read has a checksum. The partition and the index keep a copy of what the root
-says; `store/repair.py` says what goes with a damaged part.
+`store/contents.py` lists the parts of a store. Groups are sealed (`store/groups.py`), what is
+deleted are packs (`store/packs.py`) and the exchange's files: every byte that is read has a
+checksum. The partition and the index keep a copy of what the root says; `store/repair.py` removes
+damaged parts.
 """
 
 from collections.abc import Hashable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,13 @@ from daskls.errors import StoreError
 from daskls.records import AnyArray, CellReport, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import check_report, check_root
+from daskls.store.contents import SHARED_PARTS, StorePart
 from daskls.store.groups import (
     DESCRIPTION,
     MAX_CHUNK_ROWS,
     Group,
     check_seal,
+    has_group,
     open_group,
     read_attributes,
     write_description,
@@ -44,18 +45,13 @@ __all__ = [
 ]
 
 # 2: every file has a checksum. 3: chunks lie in the folder of their array, and a bundle's small
-# arrays are packed into one.
-MODEL_FORMAT, READABLE = 3, (2, 3)
+# arrays are packed into one. 4: another exchange; finished models are as of 3.
+MODEL_FORMAT, READABLE = 4, (2, 3, 4)
 MODEL_KIND = "model"
 # Groups that keep what the root says: a damaged root is written anew from it.
 HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition", "scale"), "root"
-# What only an unfinished fit needs, relative to the store.
-LEFTOVERS = (
-    *("exchange-*", "bundles/.*", "rows/.*", "input-*", ".probe-*", ".new-*", "joint", "regions"),
-    "held-out-*",
-    # Attempts of tasks that were killed: see `store/folder.py`.
-    ".*." + "[0-9a-f]" * 32,
-)
+# Attempts of tasks that were killed: see `store/folder.py`.
+ATTEMPTS = ("bundles/.*", "rows/.*", ".new-*", ".*." + "[0-9a-f]" * 32)
 
 
 def report_to_json(report: Table) -> list[list[Any]]:
@@ -102,11 +98,14 @@ class Root:
 
     def __init__(self, group: Group) -> None:
         self.store = group.store
-        self.path = Path(self.store.where())
         self.group = group
 
+    def where(self, key: str = "") -> str:
+        """Return the location of the model, or of a part of it: what its tasks open."""
+        return self.store.where(key)
+
     @classmethod
-    def open(cls, path: Location) -> "Root":
+    def open(cls, location: Location) -> "Root":
         """Open an existing model.
 
         Raises
@@ -114,7 +113,7 @@ class Root:
         StoreError : when there is none, it is something else, or of another format
         DamageError : when its description is not what was written
         """
-        store = open_store(path)
+        store = open_store(location)
         if not store.exists(DESCRIPTION):
             raise StoreError(
                 f"There is no model at {store.where()}. Give a path that save() or `daskls fit` "
@@ -133,12 +132,12 @@ class Root:
         return cls(group)
 
     @classmethod
-    def create(cls, path: Location, attributes: dict[str, Any]) -> "Root":
+    def create(cls, location: Location, attributes: dict[str, Any]) -> "Root":
         """Create the group with its identity; the marker is not set."""
-        store = open_store(path)
+        store = open_store(location)
         own = {"daskls_format": MODEL_FORMAT, "kind": MODEL_KIND, "complete": False, **attributes}
         # Before the folder is made: a fit that lost its store must not begin it anew.
-        check_owner(Path(store.where()))
+        check_owner(store)
         store.make()
         write_description(store, "", own)
         return cls.open(store)
@@ -152,6 +151,23 @@ class Root:
     def is_complete(self) -> bool:
         """Whether the marker is set: all bundles and the index are there."""
         return bool(self.group.attrs.get("complete", False))
+
+    def check_format(self) -> None:
+        """Refuse an unfinished fit of an earlier version: its exchange is another.
+
+        Raises
+        ------
+        StoreError
+        """
+        found = self.group.attrs["daskls_format"]
+        # With its index a model lacks nothing that is in the exchange: it may be repaired.
+        begun = not self.is_complete and not has_group(self.store, "index")
+        if begun and found != MODEL_FORMAT:
+            raise StoreError(
+                f"The store {self.where()} holds an unfinished fit of format {found!r}, and this "
+                f"daskls goes on with those of format {MODEL_FORMAT}. Finish it with the daskls "
+                "that began it, or give another store; nothing of it was changed."
+            )
 
     @property
     def n_features(self) -> int:
@@ -176,7 +192,7 @@ class Root:
         StoreError : when the fit that does so has lost its store, or the disk refuses
         """
         # A fit that was suspended, and whose store another took over, finds out before its marker.
-        check_owner(self.path)
+        check_owner(self.store)
         # A store that was begun in an earlier format is continued in this one.
         own = {**self.group.attrs, "daskls_format": MODEL_FORMAT, **attributes}
         write_description(self.store, "", own)
@@ -189,7 +205,13 @@ class Root:
         attributes: Mapping[str, Any],
         chunk_rows: int = MAX_CHUNK_ROWS,
     ) -> None:
-        """Write a subgroup in the place of any old one; it appears whole."""
+        """Write a subgroup in the place of any old one; it appears whole.
+
+        Raises
+        ------
+        StoreError : as `update`
+        """
+        check_owner(self.store)
         if name in HOLD_ROOT_COPY:
             # The copy is older than the marker: a root restored from it is not finished.
             copy = {key: value for key, value in self.group.attrs.items() if key != "complete"}
@@ -203,11 +225,18 @@ class Root:
         ------
         DamageError : it is damaged
         """
-        return open_group(self.store, name) if self.store.exists(name) else None
+        return open_group(self.store, name) if has_group(self.store, name) else None
 
-    def remove_leftovers(self) -> None:
-        """Remove exchanges, of earlier tries too, and what killed tasks and clients left."""
-        self.store.drop(*LEFTOVERS)
+    def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
+        """Remove what only a fit needs, of earlier tries too, and what killed tasks left.
+
+        Parameters
+        ----------
+        own : tuple of StorePart. Those of the store's method.
+        """
+        passing = {part.top for part in (*SHARED_PARTS, *own) if part.is_leftover}
+        self.store.drop(*ATTEMPTS, *sorted(passing))
+        self.store.drop_attempts("bundles", DESCRIPTION)
 
 
 def _check_kind(path: str, attributes: dict[str, Any]) -> None:

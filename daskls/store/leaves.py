@@ -15,7 +15,7 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
 from daskls.store.artifacts import Location
-from daskls.store.caches import on_drop
+from daskls.store.caches import SizedCache, on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
 from daskls.store.exchange import Rows
 from daskls.store.groups import Group, open_group, write_group
@@ -154,7 +154,7 @@ class LeafReader:
         shape = len(self._region_rows), width
         self._inner_regions = unpack(index.read("cells", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
-        self._cache = _Cache(cache_nbytes)
+        self._cache = SizedCache(cache_nbytes)
         self._groups: dict[int, Group] = {}
 
     @property
@@ -272,32 +272,6 @@ class LeafReader:
         return Rows(*(column.reshape(*positions.shape, *column.shape[1:]) for column in columns))
 
 
-class _Cache:
-    """Keeps what was used last, up to so many bytes; threads may share it."""
-
-    def __init__(self, nbytes: int) -> None:
-        self._left = nbytes
-        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable) -> Any:
-        with self._lock:
-            if key not in self._held:
-                return None
-            self._held.move_to_end(key)
-            return self._held[key][0]
-
-    def put(self, key: Hashable, value: Any, nbytes: int) -> None:
-        with self._lock:
-            # Another thread may have put it; what would not fit an empty cache pushes nothing out.
-            if key in self._held or nbytes > self._left + sum(n for _, n in self._held.values()):
-                return
-            while nbytes > self._left:
-                self._left += self._held.popitem(last=False)[1][1]
-            self._held[key] = value, nbytes
-            self._left -= nbytes
-
-
 _open: "OrderedDict[tuple[str, str, Hashable], LeafReader]" = OrderedDict()
 _open_lock = threading.Lock()
 
@@ -310,19 +284,19 @@ def _close_leaves() -> None:
 on_drop(_close_leaves)
 
 
-def open_leaves(path: str, fingerprint: str, cache_nbytes: int = CACHE_NBYTES) -> LeafReader:
+def open_leaves(location: str, fingerprint: str, cache_nbytes: int = CACHE_NBYTES) -> LeafReader:
     """Return the reader of a model's rows, kept open for the next task of this process.
 
     One model's rows are kept at a time, so that a process holds one cache.
     """
-    key = path, fingerprint, root_stamp(path)
+    key = location, fingerprint, root_stamp(location)
     with _open_lock:
         if key not in _open:
-            root = Root.open(path)
+            root = Root.open(location)
             if root.attributes["fingerprint"] != fingerprint:
                 raise StoreError(
-                    f"The model at {path} was replaced by another one since this task was set up. "
-                    "Load the model again."
+                    f"The model at {location} was replaced by another one since this task was set "
+                    "up. Load the model again."
                 )
             _open.clear()
             _open[key] = LeafReader(root, cache_nbytes)

@@ -27,7 +27,7 @@ from daskls.records import (
 from daskls.store.artifacts import Location, open_store
 from daskls.store.asked import READ_NBYTES, adjacent_runs
 from daskls.store.checks import check_codes, check_counts
-from daskls.store.groups import Group, open_group, write_group
+from daskls.store.groups import DESCRIPTION, Group, has_group, open_group, write_group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import report_from_json, report_to_json
 
@@ -37,6 +37,8 @@ NAME = re.compile(r"(\d{6,})-(\d{6,})")
 LARGE = ("rows", "coef")
 # The errors of the grids' combinations.
 ERRORS = "errors"
+# What a bundle's reader keeps once it was asked for.
+OPENED = ("group", "decision", "_table", "_cells", "_scales")
 # Of models that are read to answer: the table of cells is for people, see `BundleModels.report`.
 UNREPORTED = CellReport(0, 0, 0, 0, 0.0)
 
@@ -49,6 +51,7 @@ __all__ = [
     "find_tiles",
     "finished_bundles",
     "grid_arrays",
+    "has_bundle",
     "tile_leaves",
     "write_bundle",
 ]
@@ -64,10 +67,15 @@ def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, i
 
     A bundle appears when all of it is written: it is its own marker.
     """
-    names = open_store(root).names(kind)
+    names = open_store(root).parts(kind, DESCRIPTION)
     # Other files, such as those of file managers, are skipped.
     found = [match for match in map(NAME.fullmatch, names) if match]
     return sorted((int(match[1]), int(match[2])) for match in found)
+
+
+def has_bundle(root: Location, first_leaf: int, last_leaf: int, kind: str = "bundles") -> bool:
+    """Whether a bundle is on disk: a task that asks for its own need not list those of others."""
+    return has_group(root, bundle_key(first_leaf, last_leaf, kind))
 
 
 def tile_leaves(bundles: list[tuple[int, int]], n_leaves: int) -> list[tuple[int, int]] | None:
@@ -79,11 +87,17 @@ def tile_leaves(bundles: list[tuple[int, int]], n_leaves: int) -> list[tuple[int
     >>> tile_leaves([(0, 2), (3, 3), (3, 4), (4, 4)], 5)
     [(0, 2), (3, 3), (4, 4)]
     """
-    reached: dict[int, list[tuple[int, int]]] = {0: []}
+    # By the leaf that comes next, the bundle that leads there.
+    reached: dict[int, tuple[int, int] | None] = {0: None}
     for first, last in sorted(bundles):
         if first in reached:
-            reached[last + 1] = [*reached[first], (first, last)]
-    return reached.get(n_leaves)
+            reached[last + 1] = first, last
+    if n_leaves not in reached:
+        return None
+    tiles: list[tuple[int, int]] = []
+    while (bundle := reached[tiles[-1][0] if tiles else n_leaves]) is not None:
+        tiles.append(bundle)
+    return tiles[::-1]
 
 
 def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -239,6 +253,11 @@ class BundleModels:
     def group(self) -> Group:
         """The bundle's arrays, those among them that the method keeps beside the models."""
         return open_group(self.root, bundle_key(self.first_leaf, self.last_leaf))
+
+    def close(self) -> None:
+        """Let go of what was read; it is read again when it is asked for again."""
+        for name in OPENED:
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _table(self) -> Table:

@@ -25,6 +25,8 @@ MAGIC = b"daskls 2"
 LEAD = np.dtype("<u4")
 # The header is read before its sum can be checked: a damaged length must not take memory.
 MAX_HEADER_NBYTES = 1 << 16
+# Up to this size a pack is read whole.
+WHOLE_NBYTES = 1 << 20
 
 
 def write_pack(
@@ -54,9 +56,9 @@ def write_pack(
     lead = np.array([len(header), _seal(key, header)], LEAD)
     pieces = (MAGIC, lead.data, header, *(_as_bytes(own) for own in flat.values()))
     return put_once(
-        lambda: store.put(key, *pieces, create=True),
+        lambda seen: store.put(key, *pieces, create=True, instead_of=seen),
         verify or (lambda: check_pack(store, key)),
-        lambda: store.drop(key, strict=True),
+        lambda: store.stamp(key),
     )
 
 
@@ -76,11 +78,29 @@ def read_pack(root: Location, key: str, names: Iterable[str] | None = None) -> d
     ------
     DamageError : it is missing, or not what was written
     """
-    with open_store(root).reading(key) as reader:
+    with open_store(root).reading(key) as opened:
+        # A small one by one read, as each may be a request.
+        reader = opened if opened.nbytes > WHOLE_NBYTES else _Whole(opened)
         slots = _read_header(reader, key)
         with malformed_is_damage(reader.name):
             wanted = slots if names is None else {name: slots[name] for name in names}
         return {name: _read_array(reader, *own) for name, own in wanted.items()}
+
+
+class _Whole(Reader):
+    """An artifact's bytes, read at once."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.name, self.nbytes = reader.name, reader.nbytes
+        self._content = np.empty(reader.nbytes, np.uint8)
+        reader.fill(self._content, 0)
+
+    def fill(self, values: AnyArray, at: int) -> None:
+        """Copy a range of the bytes."""
+        own = self._content[at : at + values.nbytes]
+        if len(own) < values.nbytes:
+            raise damaged(self.name, f"it ends {values.nbytes - len(own)} bytes too early")
+        values.view(np.uint8).reshape(-1)[:] = own
 
 
 def check_pack(root: Location, key: str) -> None:

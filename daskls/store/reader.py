@@ -1,5 +1,7 @@
 """A finished model, opened: its index in memory, its cells read on demand."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -11,21 +13,20 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.kernels.frame import scaled
 from daskls.records import (
+    F8,
     AnyArray,
     CellReport,
     Float64,
-    Int64,
     Ints,
     LocalModel,
     Reals,
-    RowNumbers,
     SolverSpec,
 )
 from daskls.store.artifacts import Location
 from daskls.store.asked import asked_bundles
 from daskls.store.caches import kept
-from daskls.store.centers import read_centers
 from daskls.store.checks import spec_from_json, spec_to_json
+from daskls.store.false_alarm import FalseAlarmBound, read_bound
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import (
     Root,
@@ -37,31 +38,17 @@ from daskls.store.scale import read_resolved
 
 __all__ = [
     "ModelReader",
+    "OpenBundles",
     "Report",
     "open_model",
     "spec_from_json",
     "spec_to_json",
-    "write_center_index",
     "write_index",
-    "write_row_index",
-    "write_single_index",
 ]
 
-
-def _write_index(
-    root: Root,
-    bundles: list[tuple[int, int]],
-    first_cells: list[int],
-    arrays: Mapping[str, AnyArray],
-    attributes: Mapping[str, Any],
-) -> None:
-    """Write the index, then set the marker: from here on the model is complete."""
-    own = {
-        "bundles": np.array(bundles, np.int64).reshape(-1, 2),
-        "first_cell": np.array(first_cells, np.int64),
-    }
-    root.write_group("index", {**arrays, **own}, attributes)
-    root.update(complete=True)
+# Of the bundles that a process keeps open: their tables of cells as JSON values, and small arrays.
+OPEN_NBYTES = 64 << 20
+CELL_NBYTES = 1500
 
 
 def write_index(
@@ -71,60 +58,21 @@ def write_index(
     bundles: list[tuple[int, int]],
     first_cells: list[int],
 ) -> None:
-    """Write the finished partitions, then set the marker: from here on the model is complete.
+    """Write the index, then set the marker: from here on the model is complete.
 
     Parameters
     ----------
     root : Root
-    arrays, attributes : what the finished partitions are. Their leaves are the cells.
-    bundles : list of (first, last) leaf, in order. Only these belong to the model.
+    arrays, attributes : what queries are answered by beside the bundles, in the method's own terms
+    bundles : list of (first, last) leaf, or center, in order. Only these belong to the model.
     first_cells : list of int. The first cell of each bundle, and the number of cells last.
     """
-    _write_index(root, bundles, first_cells, arrays, attributes)
-
-
-def write_center_index(
-    root: Root,
-    bundles: list[tuple[int, int]],
-    X: Reals,
-    numbers: RowNumbers,
-    gamma: float | None,
-) -> None:
-    """Write where each center's model is, and the centers themselves; then set the marker.
-
-    Parameters
-    ----------
-    root : Root
-    bundles : list of (first, last) center, in order
-    X : array (c, d). The centers' features.
-    numbers : int array (c,). Their global row numbers.
-    gamma : float, or None where each neighborhood has its own
-    """
-    first_cells = [*(a for a, _ in bundles), len(X)]
-    _write_index(root, bundles, first_cells, {"centers": X, "numbers": numbers}, {"gamma": gamma})
-
-
-def write_row_index(root: Root, selected: Mapping[str, float | None]) -> None:
-    """Set the marker of a model that is its rows; queries are answered by what was selected."""
-    _write_index(root, [], [0], {}, selected)
-
-
-def write_single_index(
-    root: Root,
-    bundle: tuple[int, int],
-    selected: Mapping[str, float | None],
-    summary: dict[str, Any],
-) -> None:
-    """Write which bundle's one cell is the model, and what was tried; then set the marker.
-
-    Parameters
-    ----------
-    root : Root
-    bundle : (int, int)
-    selected : dict. C, and gamma or None of a kernel without.
-    summary : dict. JSON values: what was tried, and what was chosen.
-    """
-    _write_index(root, [bundle], [0, 1], {}, {**selected, "summary": summary})
+    own = {
+        "bundles": np.array(bundles, np.int64).reshape(-1, 2),
+        "first_cell": np.array(first_cells, np.int64),
+    }
+    root.write_group("index", {**arrays, **own}, attributes)
+    root.update(complete=True)
 
 
 class Report(np.recarray[Any, Any]):
@@ -136,12 +84,43 @@ class Report(np.recarray[Any, Any]):
         return self["partition"]
 
 
+class OpenBundles:
+    """The bundles of a model, of which those read last stay open, up to so many bytes.
+
+    Parameters
+    ----------
+    bundles : list of BundleModels
+    n_cells : list of int. Of each bundle.
+    cell_nbytes : int. What an open bundle holds of a cell.
+    """
+
+    def __init__(self, bundles: list[BundleModels], n_cells: list[int], cell_nbytes: int) -> None:
+        self._bundles, self._n_cells = bundles, n_cells
+        self._left = OPEN_NBYTES // cell_nbytes
+        self._open: OrderedDict[int, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, number: int) -> BundleModels:
+        """Return a bundle, to be read at once."""
+        with self._lock:
+            if number not in self._open:
+                self._left -= self._n_cells[number]
+            self._open[number] = None
+            self._open.move_to_end(number)
+            while self._left < 0 and len(self._open) > 1:
+                oldest, _ = self._open.popitem(last=False)
+                self._left += self._n_cells[oldest]
+                # Who reads it in another thread still holds what it has read.
+                self._bundles[oldest].close()
+        return self._bundles[number]
+
+
 class ModelReader:
     """Reads a complete model.
 
     Attributes
     ----------
-    path : Path. Its folder.
+    root : Root. Opened once; what reads more of the model is handed it.
     meta : dict. What the estimator wrote about itself.
     stage_s : dict. Seconds of each stage of the fit that finished it.
     index : Group. The arrays by which predictions find their cells.
@@ -151,13 +130,13 @@ class ModelReader:
 
     def __init__(self, location: Location) -> None:
         root = Root.open(location)
-        path = root.path
+        where = root.where()
         if not root.is_complete:
             raise StoreError(
-                f"The model at {path} is not finished. Call fit again with store={str(path)!r} "
+                f"The model at {where} is not finished. Call fit again with store={where!r} "
                 "and the same data and parameters: only unfinished tasks run."
             )
-        self.path, self._store = path, root.store
+        self.root = root
         self.fingerprint = str(root.attributes["fingerprint"])
         self.meta: dict[str, Any] = root.attributes["meta"]
         # Models of before this was kept have none.
@@ -173,7 +152,7 @@ class ModelReader:
         missing = sorted(set(listed) - set(finished_bundles(root.store)))
         if missing:
             raise StoreError(
-                f"The model at {path} lacks {len(missing)} of its {len(listed)} bundles, "
+                f"The model at {where} lacks {len(missing)} of its {len(listed)} bundles, "
                 f"{missing[0][0]:06d}-{missing[0][1]:06d} first. Copy or train it again."
             )
         self.target = root.target
@@ -183,6 +162,7 @@ class ModelReader:
             BundleModels(root.store, a, b, spec, n_cells, self.width, n_functions)
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
+        self._open = OpenBundles(self.bundles, counts, CELL_NBYTES + 2 * F8 * self.width)
 
     def _read_first_cells(self, n_bundles: int) -> list[int]:
         """Return the first cell of each bundle, and the number of cells last."""
@@ -220,6 +200,11 @@ class ModelReader:
         return values
 
     @cached_property
+    def false_alarm(self) -> FalseAlarmBound | None:
+        """The bound on false alarms, whose threshold parts the classes; None of most models."""
+        return read_bound(self.root)
+
+    @cached_property
     def spec(self) -> SolverSpec:
         """Parameters that the cells were trained with; C and gamma as the fit found them."""
         spec, C, gamma = self.resolved.spec, self.selected("C"), self.selected("gamma")
@@ -233,25 +218,10 @@ class ModelReader:
             return None if value is None else float(str(value))
 
     @property
-    def cover(self) -> dict[str, int]:
-        """Counts of the covering by centers of neighborhoods: rounds, and rows searched."""
-        centers = read_centers(Root.open(self._store))
-        if centers is None:
-            return {}
-        return {"n_rounds": centers.n_rounds, "n_searched": centers.n_searched}
-
-    @property
     def summary(self) -> dict[str, Any]:
         """The values that a method of one model tried, and its choice; empty for the others."""
         with malformed_is_damage(self.index.where()):
             return dict(self.index.attrs.get("summary", {}))
-
-    @cached_property
-    def centers(self) -> tuple[Reals, Int64]:
-        """The features of the centers of neighborhoods, (c, d), and their global row numbers."""
-        shape = self.n_cells, self.width
-        X = self.index.read("centers", shape=shape, kind="f")
-        return X, self.index.read("numbers", shape=shape[:1], kind="i")
 
     def read_cells(self, cells: Ints) -> Iterator[LocalModel]:
         """Yield the models of cells, given in increasing order, bundle by bundle.
@@ -259,11 +229,16 @@ class ModelReader:
         At most one read's support rows are in memory, besides the model in the caller's hands.
         """
         for i, own in asked_bundles(cells, self._first_cell):
-            yield from self.bundles[i].read_cells(own)
+            yield from self._open.find(i).read_cells(own)
 
     def read_cell(self, cell: int) -> LocalModel:
         """Return one cell's model."""
         return next(self.read_cells(np.array([cell])))
+
+    def each_bundle(self) -> Iterator[BundleModels]:
+        """Yield all bundles in order; those read last stay open."""
+        for i in range(len(self.bundles)):
+            yield self._open.find(i)
 
     def grid_errors(self, n_points: int) -> Float64:
         """Return the validation error of each combination in each cell, (n_cells, n_points).
@@ -271,43 +246,49 @@ class ModelReader:
         NaN of what a cell has not tried to the end, and of models of before it was kept.
         """
         found = np.full((self.n_cells, n_points), np.nan)
-        for bundle, first in zip(self.bundles, self._first_cell, strict=False):
-            errors = bundle.grid_errors()
+        for i, first in enumerate(self._first_cell[:-1]):
+            errors = self._open.find(i).grid_errors()
             if errors is not None and errors.shape[1] == n_points:
                 found[first : first + len(errors)] = np.where(errors < 0, np.nan, errors)
         return found
 
     @cached_property
     def report(self) -> Report:
-        """One row a cell, in the order of cells."""
+        """One row a cell, in the order of cells; read from all bundles when it is first asked."""
         if "report" in self.index.attrs:
             return report_from_json(self.index, self.n_cells).view(Report)
-        tables = [
-            bundle.numbered_report(first)
-            for bundle, first in zip(self.bundles, self._first_cell, strict=False)
-        ]
-        if not tables:
-            return np.empty(0, CellReport.dtype()).view(Report)
-        return np.concatenate(tables).view(Report)
+        return self._tables(range(len(self.bundles)))
+
+    def report_of_some(self, most_cells: int) -> Report:
+        """Return the rows of about so many cells, of evenly spaced bundles; of fewer cells all."""
+        if self.n_cells <= most_cells or "report" in self.index.attrs:
+            return self.report
+        return self._tables(range(0, len(self.bundles), -(-self.n_cells // most_cells)))
+
+    def _tables(self, bundles: range) -> Report:
+        """Return one row a cell of some bundles."""
+        found = [self._open.find(i).numbered_report(self._first_cell[i]) for i in bundles]
+        joined = np.concatenate(found) if found else np.empty(0, CellReport.dtype())
+        return joined.view(Report)
 
 
-def open_model(path: str, fingerprint: str) -> ModelReader:
+def open_model(location: str, fingerprint: str) -> ModelReader:
     """Return a model's reader, kept open for the next block that this process predicts.
 
     Raises
     ------
-    StoreError : when another model took the path; also when it did so under an open reader
+    StoreError : when another model took its place; also when it did so under an open reader
     """
-    return _open_model(path, fingerprint, root_stamp(path))
+    return _open_model(location, fingerprint, root_stamp(location))
 
 
 @kept(maxsize=8)
-def _open_model(path: str, fingerprint: str, stamp: Hashable) -> ModelReader:
+def _open_model(location: str, fingerprint: str, stamp: Hashable) -> ModelReader:
     """Return a reader; the stamp keeps one of replaced files from being used again."""
-    reader = ModelReader(path)
+    reader = ModelReader(location)
     if reader.fingerprint != fingerprint:
         raise StoreError(
-            f"The model at {path} was replaced by another one since this prediction was set up. "
-            "Load the model again and call predict again."
+            f"The model at {location} was replaced by another one since this prediction was set "
+            "up. Load the model again and call predict again."
         )
     return reader

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import zarr
 
 from daskls.errors import StoreError
+from daskls.store.artifacts import is_bucket, open_store
 
 __all__ = ["ABSENT", "remote_errors"]
 
@@ -27,6 +28,9 @@ def remote_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (StoreError, *ABSENT):
+        if is_bucket(path):
+            # Zarr takes a bucket that is not there for an empty one: whoever asks it is told.
+            open_store(path).exists("")
         raise
     except ImportError as error:
         raise StoreError(f"The driver for {path!r} is not installed: {error}.") from error
@@ -35,6 +39,10 @@ def remote_errors(path: str) -> Iterator[None]:
     except Exception as error:
         if "://" not in path:
             raise
+        if is_bucket(path):
+            from daskls.store.bucket_errors import as_store_error
+
+            raise as_store_error(path, error, "call again") from error
         raise StoreError(f"Cannot open {path!r}: {_said(error)}. {_remedy(path)}") from error
 
 

@@ -1,10 +1,10 @@
-"""Folders that are removed while they are in use, or because their writing failed."""
+"""Stores that are removed while in use, and folders that go because their writing failed."""
 
 import time
-from pathlib import Path
 
 from daskls.errors import StoreError
-from daskls.store.folder import Folder
+from daskls.store.artifacts import open_store
+from daskls.store.backend import Backend
 
 __all__ = ["is_being_removed", "remove_begun"]
 
@@ -15,16 +15,15 @@ MANY_LOOKS, FEW_LOOKS = 40, 6
 LOOK_PAUSE_S = 0.05
 
 
-def is_being_removed(path: Path, error: Exception) -> bool:
-    """Return whether an error is due to a file that is gone, or to its folder being removed.
+def is_being_removed(store: Backend, key: str, error: Exception) -> bool:
+    """Return whether an error is due to an artifact that is gone, or to its store being removed.
 
-    Removing a folder takes a while: the first file found missing may not be this one.
+    Removing a store takes a while: the first artifact found missing may not be this one.
     """
-    folder = Folder(str(path.parent))
     for number in range(_n_looks(error)):
         if number:
             time.sleep(LOOK_PAUSE_S)
-        if not folder.exists(path.name):
+        if not store.exists(key):
             return True
     return False
 
@@ -41,13 +40,13 @@ def _n_looks(error: BaseException | None) -> int:
     return FEW_LOOKS
 
 
-def remove_begun(path: Path) -> None:
-    """Remove a folder whose writing failed, for good.
+def remove_begun(location: str) -> None:
+    """Remove Zarr data whose writing failed, for good.
 
     Of several files that Zarr writes at once the first failure comes back; the others continue for
     a moment, and would make the folder again.
     """
-    folder = Folder(str(path.parent))
+    store = open_store(location)
     for _ in range(N_REMOVALS):
-        folder.drop(path.name)
+        store.drop("")
         time.sleep(REMOVAL_S)

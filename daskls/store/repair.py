@@ -1,4 +1,4 @@
-"""Damaged parts of a store, and the parts that go with them, to be made again by the next fit.
+"""Damaged parts of a store, and what goes with them, to be made again by the next fit.
 
 A fit makes a part from its inputs with the same bits again, so a damaged part is removed, and so
 is what was made from it where that would need more than the part alone.
@@ -6,115 +6,112 @@ is what was made from it where that would need more than the part alone.
 
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import Backend
-from daskls.store.groups import DESCRIPTION, check_seal, open_group, read_attributes
+from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.groups import DESCRIPTION, check_seal, has_group, open_group, read_attributes
 from daskls.store.layout import HOLD_ROOT_COPY, MODEL_KIND, READABLE, ROOT_COPY, Root
 from daskls.store.models import bundle_key, finished_bundles
 from daskls.store.packs import check_pack
 
 __all__ = ["check_part", "drop_parts", "heal_root", "list_parts", "part_of"]
 
-# Groups below the root that a fit writes.
-GROUPS = ("scale", "calibration", "partition", "landmarks", "leaves", "centers", "index")
-# Folders of groups, one a bundle; and of packs.
-BUNDLES = ("bundles", "rows")
-PACKS = ("sampling/*", "joint/*", "regions/*")
-PACK = re.compile(r"\d{6,}-\d{6,}((\.[0-9a-f]+)?\.states|\.stats)?")
-EVERYTHING = (*GROUPS, *BUNDLES, "exchange-*", "sampling", "joint")
-# What goes with a part, as patterns of keys.
-FOLLOWS = {
-    "partition": EVERYTHING,
-    "landmarks": ("joint", "index"),
-    "rows/*": ("leaves",),
-    # A round begins where the one before ended, whose states may be gone.
-    "joint/select-*": ("joint/select-*",),
-    "joint/train-*": ("joint/train-*",),
-    "exchange-*/block-*": ("exchange-*/manifest",),
-}
+Parts = tuple[StorePart, ...]
+
+# Packs, and the data that they name by an attempt.
+PACK = re.compile(r"\d{6,}-\d{6,}(\.\w+)*")
 
 
-def list_parts(root: Location) -> list[tuple[str, int]]:
-    """Return key and bytes of every group and pack of a store.
+def list_parts(root: Location, own: Parts) -> list[tuple[str, bool, int]]:
+    """Return the key of every group and pack of a store, whether it is a pack, and its bytes.
 
     Blocks of the exchange are not among them: the task that regroups a block checks it.
+
+    Parameters
+    ----------
+    root : Location
+    own : tuple of StorePart. Those of the store's method.
     """
-    store = open_store(root)
-    keys = [name for name in GROUPS if store.exists(name)]
-    for kind in BUNDLES:
+    store, table = open_store(root), (*SHARED_PARTS, *own)
+    keys = [key for key in _keys(table, "group") if has_group(store, key)]
+    for key in _keys(table, "bundles"):
+        kind = key.removesuffix("/*")
         keys += [bundle_key(*bundle, kind) for bundle in finished_bundles(store, kind)]
-    for folder in store.find(*PACKS):
+    packs = []
+    for folder in store.find(*(key.rpartition("/")[0] for key in _keys(table, "packs"))):
         names = filter(PACK.fullmatch, sorted(store.names(folder)))
-        keys += [f"{folder}/{name}" for name in names]
-    return [(key, store.nbytes(key)) for key in keys]
+        packs += [f"{folder}/{name}" for name in names]
+    found = [*((key, False) for key in keys), *((key, True) for key in packs)]
+    return [(key, is_pack, store.nbytes(key)) for key, is_pack in found]
 
 
-def check_part(root: Location, key: str) -> list[str]:
+def _keys(table: Parts, kind: str) -> list[str]:
+    """Return the keys of a kind, each once."""
+    return list(dict.fromkeys(part.key for part in table if part.kind == kind))
+
+
+def check_part(root: Location, key: str, is_pack: bool) -> list[str]:
     """Read all of a part; return the files of it that are damaged."""
     try:
-        if any(fnmatch(key, f"{folder}/*") for folder in PACKS):
+        if is_pack:
             check_pack(root, key)
             return []
         return open_group(root, key).check()
     except DamageError as error:
-        return [error.path]
+        return [error.where]
 
 
-def part_of(root: Path, file: str) -> str | None:
+def part_of(root: str, file: str, own: Parts = ()) -> str | None:
     """Return the key of the part that a file belongs to; None outside the store, or of its root.
 
-    >>> part_of(Path("/m"), "/m/bundles/000000-000003/rows/c.0.0")
+    >>> part_of("/m", "/m/bundles/000000-000003/rows/c.0.0")
     'bundles/000000-000003'
-    >>> part_of(Path("/m"), "/m/zarr.json")
+    >>> part_of("/m", "/m/zarr.json")
     """
-    try:
-        names = Path(file).relative_to(root).parts
-    except ValueError:
+    if not file.startswith(f"{root}/"):
         return None
-    if not names or names[0] == DESCRIPTION:
+    names = file.removeprefix(f"{root}/").split("/")
+    if names[0] == DESCRIPTION:
         return None
-    depth = {"sampling": 3, "joint": 3, **dict.fromkeys(GROUPS, 1)}.get(names[0], 2)
-    return "/".join(names[:depth])
+    for part in (*SHARED_PARTS, *own):
+        key = "/".join(names[: part.key.count("/") + 1])
+        if part.matches(key):
+            return key
+    return "/".join(names[:2])
 
 
-def drop_parts(root: Root, keys: Iterable[str]) -> None:
+def drop_parts(root: Root, keys: Iterable[str], own: Parts) -> None:
     """Remove damaged parts and what goes with them; the model is complete no more.
 
     Parameters
     ----------
     root : Root
     keys : str. What of it is damaged; none where a part is missing.
+    own : tuple of StorePart. Those of the store's method.
     """
-    gone = {other for key in keys for other in _with_followers(key)}
-    attributes = root.attributes
-    if root.is_complete and not root.store.exists("partition"):
+    damaged, attributes = set(keys), root.attributes
+    if root.is_complete and not has_group(root.store, "partition"):
         # The fit has removed its rows, so that nothing is left which a part could be made from.
-        gone.update(EVERYTHING)
-    again = {"selected": None} if gone & {"partition", "landmarks"} else {}
+        damaged.add("partition")
+    gone = {other for key in damaged for other in _with_followers(key, own)}
+    again = {name for part in (*SHARED_PARTS, *own) if part.key in gone for name in part.forgets}
     # First: what is left if the removal is cut off is a model that was not finished. In any case:
     # a root that is written anew tells readers that what they keep is of yesterday.
     root.update(complete=False, **{name: None for name in again if name in attributes})
     root.store.drop(*gone, strict=True)
 
 
-def _with_followers(key: str) -> set[str]:
+def _with_followers(key: str, own: Parts) -> set[str]:
     """Return patterns of a part and of what goes with it."""
     gone = {key}
-    for pattern, followers in FOLLOWS.items():
-        if fnmatch(key, pattern):
-            gone.update(followers)
-    if fnmatch(key, "sampling/kept/*"):
-        # The model is the marker of both.
-        gone.add(key.replace("sampling/kept", "bundles"))
-    if fnmatch(key, "exchange-*/block-*"):
-        # Rows, of any attempt, and their marker go together.
-        gone.add(f"{key.partition('.')[0]}.*")
-    return gone
+    for part in (*SHARED_PARTS, *own):
+        if part.matches(key):
+            gone |= part.followers(key)
+    # All that a method keeps of its own is made from leaves.
+    return gone | {part.top for part in own} if key == "partition" else gone
 
 
 def heal_root(location: Location) -> None:

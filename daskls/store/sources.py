@@ -18,11 +18,21 @@ from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.storage import LocalStore
 
 from daskls.errors import DamageError, StoreError
+from daskls.store.artifacts import is_bucket
+from daskls.store.connections import zarr_place
 from daskls.store.folder import Folder
 from daskls.store.guard import MALFORMED
 from daskls.store.packed import unpacks_beyond
 
-__all__ = ["OWN_ARRAY", "open_array", "open_zarr_group", "own_codecs", "plain_size", "read_errors"]
+__all__ = [
+    "OWN_ARRAY",
+    "open_array",
+    "open_zarr_group",
+    "own_codecs",
+    "plain_size",
+    "read_errors",
+    "writable",
+]
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 MAX_METADATA_NBYTES = 64 << 20
@@ -136,7 +146,15 @@ def _packer(array: "zarr.Array[Any]") -> str | None:
 
 
 def _guarded(path: str) -> Any:
+    """Return a path or a URL as Zarr opens it for reading."""
+    if is_bucket(path):
+        return zarr_place(path)
     return path if "://" in path else GuardedStore(Path(path), read_only=True)
+
+
+def writable(path: str) -> Any:
+    """Return a path or a URL as Zarr opens it for writing."""
+    return zarr_place(path, read_only=False) if is_bucket(path) else path
 
 
 @contextmanager

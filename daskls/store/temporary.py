@@ -6,38 +6,83 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dask
 
 from daskls.errors import StoreError
+from daskls.store.artifacts import open_store
+from daskls.store.backend import Backend
 from daskls.store.files import disk_errors
 from daskls.store.folder import Folder
+from daskls.store.groups import DESCRIPTION
 from daskls.store.removal import is_being_removed
 
-__all__ = ["ModelHandle", "TemporaryFolder", "temporary_path"]
+__all__ = ["ModelHandle", "Scratch", "TemporaryFolder", "temporary_path"]
 
 
 class TemporaryFolder:
     """A folder that is removed with the last object that refers to this one.
 
     It does not travel: only the process that made the folder removes it.
+
+    Attributes
+    ----------
+    where : Path
     """
 
     def __init__(self, parent: str | None = None) -> None:
         where = Path(tempfile.gettempdir() if parent is None else parent).expanduser()
         with disk_errors(where, "set it as Dask's temporary-directory, or fit with store="):
             where.mkdir(parents=True, exist_ok=True)
-            self.path = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
+            self.where = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
         # Runs at the end of the interpreter as well, where __del__ may not.
-        self._finalizer = weakref.finalize(self, _remove, self.path, os.getpid())
+        self._finalizer = weakref.finalize(self, _remove, self.where, os.getpid())
 
 
 def temporary_path() -> Path:
     """Return a path of nothing yet, where Dask keeps temporary data; the caller removes it."""
     where = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
     return Path(where).expanduser().absolute() / f"daskls-{uuid.uuid4().hex}"
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """What a call writes for itself alone; used as a context, at whose end it is removed.
+
+    Attributes
+    ----------
+    folder : Path. For this process.
+    shared : str. A path or a URL, for what workers read too.
+    """
+
+    folder: Path
+    shared: str
+
+    @classmethod
+    def temporary(cls) -> "Scratch":
+        """Return one where Dask keeps temporary data, which workers must see."""
+        return cls.at(temporary_path())
+
+    @classmethod
+    def at(cls, folder: Path) -> "Scratch":
+        """Return a folder that workers see."""
+        return cls(folder, str(folder))
+
+    @classmethod
+    def inside(cls, store: Backend, name: str) -> "Scratch":
+        """Return one in a store that is being made; in a bucket this process has a folder too."""
+        local = store.local(name)
+        return cls(temporary_path() if local is None else Path(local), store.where(name))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for place in {str(self.folder), self.shared}:
+            open_store(place).drop("")
 
 
 def _remove(path: Path, owner: int) -> None:
@@ -47,22 +92,28 @@ def _remove(path: Path, owner: int) -> None:
 
 
 class ModelHandle:
-    """A handle on a model: a path and a fingerprint.
+    """A handle on a model: a location and a fingerprint.
 
     ``keep`` ties a temporary folder to the object that holds the handle, an estimator or the graph
     of a lazy prediction; it is dropped when the handle is sent to a worker.
     """
 
-    def __init__(self, path: str, fingerprint: str, keep: TemporaryFolder | None = None) -> None:
-        self.path = path
+    def __init__(
+        self, location: str, fingerprint: str, keep: TemporaryFolder | None = None
+    ) -> None:
+        self.location = location
         self.fingerprint = fingerprint
         self.keep = keep
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "fingerprint": self.fingerprint, "keep": None}
+        # By the name that pickles of earlier versions have.
+        return {"path": self.location, "fingerprint": self.fingerprint, "keep": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.location, self.fingerprint, self.keep = state["path"], state["fingerprint"], None
 
     def __dask_tokenize__(self) -> tuple[str, str, str]:
-        return ("daskls.ModelHandle", self.path, self.fingerprint)
+        return ("daskls.ModelHandle", self.location, self.fingerprint)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -75,11 +126,11 @@ class ModelHandle:
         try:
             yield
         except Exception as error:
-            if not is_being_removed(Path(self.path, "zarr.json"), error):
+            if not is_being_removed(open_store(self.location), DESCRIPTION, error):
                 raise
             raise StoreError(
-                f"The model at {self.path} was removed while it was in use, or this machine does "
-                "not see it. Put it back, or train it again, then call predict again."
+                f"The model at {self.location} was removed while it was in use, or this machine "
+                "does not see it. Put it back, or train it again, then call predict again."
             ) from error
 
     @property

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CAMPAIGNS = ("bits", "memory", "stores", "faults")
+CAMPAIGNS = ("bits", "memory", "stores", "faults", "buckets")
 RESULTS = ROOT / "benchmarks" / "results"
 
 
@@ -23,7 +23,7 @@ def main(arguments=None):
 
 def run_one(name, options):
     """Run one campaign; return how many of its trials failed."""
-    if name in ("faults", "stores"):
+    if name in ("faults", "stores", "buckets"):
         return run_trials(name, options)
     # Imported here, so that what is set above holds.
     from chaos import bits, memory
@@ -54,6 +54,10 @@ def campaign_of(name, options):
         from chaos.stores import StoreCampaign
 
         kind = StoreCampaign
+    elif name == "buckets":
+        from chaos.buckets import BucketCampaign
+
+        kind = BucketCampaign
     else:
         from chaos.faults import FaultCampaign
 

@@ -24,6 +24,7 @@ LARGER = {
     "RandomChunkSVC": {"chunk_size": 200, "C": None, "gamma": None, "cv": 5},
     "FalkSVC": {"n_neighbors": 100, "C": 1.0, "gamma": None},
     "VoronoiSVR": {"cell_size": 150, "C": None, "gamma": None},
+    "VoronoiQuantileRegressor": {"cell_size": 150, "C": None, "gamma": None, "cv": 5},
     "RandomChunkSVR": {"chunk_size": 200, "C": None, "gamma": None},
     "FalkSVR": {"n_neighbors": 100, "C": 1.0, "gamma": None},
     "LandmarkSVC": {"n_cells": 12, "n_landmarks": None, "C": None, "cv": 5, "tol": 1e-2},
@@ -35,7 +36,7 @@ N_ASKED = {
     **{"KernelKNNClassifier": 100_000, "LandmarkSVC": 800_000},
     **dict.fromkeys(("LocalSamplingSVC", "NeighborSamplingSVC"), 100_000),
     **{"VoronoiSVR": 400_000, "RandomChunkSVR": 20_000, "FalkSVR": 100_000},
-    "KernelKNNRegressor": 100_000,
+    **{"KernelKNNRegressor": 100_000, "VoronoiQuantileRegressor": 400_000},
 }
 # What is set where everything else is the default: products for which BLAS takes more threads.
 PLAIN = {
@@ -43,6 +44,7 @@ PLAIN = {
     "RandomChunkSVC": {"chunk_size": 1000},
     "FalkSVC": {"n_neighbors": 500, "selection": None},
     "VoronoiSVR": {"cell_size": 1000},
+    "VoronoiQuantileRegressor": {"cell_size": 1000, "C": 1.0},
     "RandomChunkSVR": {"chunk_size": 1000},
     "FalkSVR": {"n_neighbors": 500, "selection": None},
     "KernelKNNRegressor": {"n_neighbors": 10},
@@ -72,7 +74,10 @@ def make(name, size, **params):
 
 def many_small_tasks():
     """Let few rows be many bundles, as many rows are; sizes only, in this process."""
-    few = ("run.gather.BUNDLE_NBYTES", "plan.bundles.N_BUNDLES", "plan.bundles.MIN_BUNDLE_COST")
+    few = (
+        *("run.gather.BUNDLE_NBYTES", "plan.bundles.N_BUNDLES", "plan.bundles.MIN_BUNDLE_COST"),
+        *("plan.exchange.MOST_RUNS", "plan.exchange.GROUP_BLOCKS"),
+    )
     set_sizes(FOR_GOOD, {f"daskls.{name}": TINY[f"daskls.{name}"] for name in few})
 
 

@@ -215,7 +215,7 @@ class TestMethod:
             model = small(name, store=tmp_path / "m").fit(*rows_of())
         assert_same_bits(reference(name), model)
         # Beside the lock: what the exchange's markers say, which is put together.
-        assert {p for p in again if ".manifest." not in p and not p.startswith(LOCK)} == set()
+        assert {p for p in again if ".manifest-" not in p and not p.startswith(LOCK)} == set()
 
     @pytest.mark.parametrize(("name", "part"), one_of_parts(0.3, 0.7))
     def test_a_killed_worker_costs_one_task(

@@ -9,6 +9,7 @@ import daskls.datasets as sets
 from daskls.datasets import GENERATORS, bayes_accuracy, best_r2, write
 from daskls.datasets._base import GROUP_ROWS, structure_rng
 from daskls.datasets.clusters import _ndcc_clusters
+from daskls.datasets.rare import _directions
 from daskls.errors import ParameterError, StoreError
 from daskls.store.dataset import open_dataset
 
@@ -137,6 +138,19 @@ def noisy28_oracle(X, flip=0.1, noise=0.3):
     return X[:, 0] * X[:, 1] > -np.sin(2 * X[:, 2])
 
 
+def rare_hidden(X):
+    """Return the hidden features, found anew from directions that every row shares."""
+    return X.astype(float) @ _directions(X.shape[1])
+
+
+def rare_oracle(X, d=631, share=0.02, shift=1.5, noise=0.1):
+    hidden = rare_hidden(X)
+    moved = np.where(hidden[:, 1] * hidden[:, 2] * hidden[:, 3] > 0, 1, -1) * hidden[:, 0]
+    # Two normal densities and their shares.
+    logs = -((moved - shift) ** 2) / 2 + moved**2 / 2
+    return logs + np.log(share / (1 - share)) > 0
+
+
 CASES = [
     ("checkerboard", {}),
     ("checkerboard", {"n_cells_side": 3, "flip": 0.2}),
@@ -145,6 +159,8 @@ CASES = [
     ("ndcc", {"d": 3, "n_cubes": 2, "spread": 0.5, "structure_seed": 4}),
     ("noisy28", {}),
     ("noisy28", {"flip": 0.25, "noise": 1.0}),
+    ("rare", {"d": 20}),
+    ("rare", {"d": 8, "share": 0.3, "shift": 1.0, "noise": 2.0}),
     ("swiss_roll", {}),
     ("swiss_roll", {"n_turns": 1.0, "noise": 0.05}),
     ("two_gaussians", {"d": 1}),
@@ -166,6 +182,18 @@ def test_the_bayes_accuracy_is_that_of_the_best_rule(name, params):
     expected = bayes_accuracy(name, **params)
     error = (expected * (1 - expected) / n_rows) ** 0.5
     assert abs(measured - expected) <= 3.5 * error + 1e-9
+
+
+def test_the_best_product_of_recalls_is_that_of_the_halfway_threshold():
+    X, y = make("rare", 60_000, d=12, random_state=5)
+    hidden = rare_hidden(X)
+    moved = np.sign(hidden[:, 1:4].prod(axis=1)) * hidden[:, 0]
+    # Over all thresholds none is better, within its error.
+    products = [
+        np.mean(moved[y == 1] > t) * np.mean(moved[y == -1] <= t) for t in np.linspace(-1, 3, 81)
+    ]
+    assert max(products) == pytest.approx(sets.rare_best_product(), abs=0.03)
+    assert 0.018 < np.mean(y == 1) < 0.022
 
 
 # The functions in scikit-learn's words.
@@ -330,6 +358,8 @@ def test_write_holds_one_chunk(tmp_path, monkeypatch):
         ("ndcc", {"spread": 0.0}, "spread must be above 0"),
         ("ndcc", {"d": 20}, "must be at most 65536"),
         ("noisy28", {"noise": -1.0}, "noise must be at least 0"),
+        ("rare", {"d": 7}, "d must be at least 8"),
+        ("rare", {"share": 1.0}, "share must be above 0 and below 1"),
         ("friedman1", {"d": 4}, "d must be at least 5"),
         ("friedman3", {"noise": -0.1}, "noise must be at least 0"),
     ],

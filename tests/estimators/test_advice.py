@@ -26,7 +26,9 @@ from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
 from daskls.partition.shrink import Shrinkage
 from daskls.plan import Resources
 from daskls.run.advice import warn_of_chunks
-from daskls.run.rows import BlockRows, open_rows
+from daskls.run.blocks import BlockRows
+from daskls.run.rows import open_rows
+from daskls.store.temporary import Scratch
 
 X, Y = checkers(900, noise=0.05)
 
@@ -329,7 +331,7 @@ def test_large_chunks_say_what_they_take(held):
 
 def test_a_whole_chunk_of_dask_counts(tmp_path):
     large = da.zeros((1 << 22, 8), chunks=(1 << 22, 8))
-    with open_rows(large, da.zeros(1 << 22), None, tmp_path / "rows") as rows:
+    with open_rows(large, da.zeros(1 << 22), None, Scratch.at(tmp_path / "rows")) as rows:
         assert (rows.source_nbytes, rows.n_chunks) == (large.nbytes, 1)
 
 

@@ -16,6 +16,7 @@ from daskls import (
     NeighborSamplingSVC,
     RandomChunkSVC,
     RandomChunkSVR,
+    VoronoiQuantileRegressor,
     VoronoiSVC,
     VoronoiSVR,
 )
@@ -35,6 +36,7 @@ EXPECTED = {
 CHOSEN = [
     VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0, **PAPERS),
     VoronoiSVR(cell_size=50, C=1.0, gamma=[1e-3, 1.0], random_state=0),
+    VoronoiQuantileRegressor(cell_size=50, C=10.0, gamma=0.1, random_state=0),
     RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
     RandomChunkSVR(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], random_state=0),
     FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
@@ -54,6 +56,9 @@ QUICK = ("VoronoiSVC", "FalkSVC")
 DEFAULTS = [
     VoronoiSVR(cell_size=50, random_state=0),
     VoronoiSVR(cell_size=50, loss="epsilon_insensitive", C=1.0, gamma=0.1, random_state=0),
+    VoronoiQuantileRegressor(
+        cell_size=50, loss="expectile", quantile=0.3, C=1.0, gamma=0.1, random_state=0
+    ),
     VoronoiSVC(cell_size=50, random_state=0),
     VoronoiSVC(cell_size=50, n_partitions=2, C=1.0, gamma=0.1, probability=True, random_state=0),
 ]

@@ -8,10 +8,9 @@ from small import small_leaves, task_memory
 from support import checkers
 
 from daskls import FalkSVC, MemoryPlanError, ParameterError
+from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.methods.scores import model_scores
 from daskls.run import gather
-from daskls.store.centers import read_centers
-from daskls.store.layout import Root
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -26,10 +25,10 @@ def test_centers_owners_and_answers_are_those_of_the_equations(k, inner):
     X[100:140] = X[100]
     model = small_falk(k, n_assigned=inner, tol=1e-6).fit(X, y)
     slow = SlowFalk(X, y, k, inner or k // 2, 10.0, 20.0, 0)
-    _, numbers = model._reader.centers
+    _, numbers = center_rows(model._reader)
     assert sorted(slow.centers) == sorted(numbers.tolist())
-    leaves = gather.RowsHandle(model._handle.path, model._handle.fingerprint).open()
-    owners = read_centers(Root.open(model._reader.path)).owners(0, N)
+    leaves = gather.RowsHandle(model._handle.location, model._handle.fingerprint).open()
+    owners = read_centers(model._reader.root).owners(0, N)
     assert (numbers[owners] == slow.owner[leaves.read_numbers()]).all()
     found = model.decision_function(QUERIES)
     expected = np.array([slow.decide(query) for query in QUERIES])
@@ -51,13 +50,13 @@ def test_a_neighborhood_of_all_rows_is_the_usual_svm():
 def test_the_nearest_center_answers(n_classes):
     X, y = checkers(N, n_classes=n_classes)
     model = small_falk(assign="center").fit(X, y)
-    centers, _ = model._reader.centers
+    centers, _ = center_rows(model._reader)
     point = small_falk().fit(X, y)
     scores = model.decision_function(QUERIES)
     for query, score in zip(QUERIES[:40], scores[:40], strict=True):
         cell = int(nearest_rows(centers, query, 1)[0])
         assert_score_of_cell(point, cell, query, score, n_classes)
-    assert not (model._reader.path / "rows").exists()
+    assert not model._reader.root.store.exists("rows")
 
 
 def assert_score_of_cell(model, cell, query, score, n_classes):
@@ -68,7 +67,7 @@ def assert_score_of_cell(model, cell, query, score, n_classes):
 def test_several_centers_are_averaged():
     X, y = checkers(N)
     model = small_falk(assign="k_centers", n_centers=3).fit(X, y)
-    centers, _ = model._reader.centers
+    centers, _ = center_rows(model._reader)
     scores = model.decision_function(QUERIES)
     for query, score in zip(QUERIES[:40], scores[:40], strict=True):
         cells = nearest_rows(centers, query, 3).tolist()
@@ -95,7 +94,7 @@ def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch
     reference = small_falk().fit(X, y)
     small_leaves(monkeypatch, leaf_rows)
     model = small_falk().fit(X, y)
-    assert set(model._reader.centers[1]) == set(reference._reader.centers[1])
+    assert set(center_rows(model._reader)[1]) == set(center_rows(reference._reader)[1])
     np.testing.assert_array_equal(
         model.decision_function(QUERIES), reference.decision_function(QUERIES)
     )
@@ -129,7 +128,7 @@ def test_percentiles_give_every_neighborhood_its_own_width():
     model = small_falk(
         60, selection="local", C=[10.0], gamma=None, percentiles=[50], n_selected=2
     ).fit(X, y)
-    report, (centers, _) = model.fit_report_, model._reader.centers
+    report, (centers, _) = model.fit_report_, center_rows(model._reader)
     for cell in np.flatnonzero(report.n_trained)[:5]:
         near = X[nearest_rows(X, centers[cell], 60)]
         distances = np.sqrt(((near[:, None] - near) ** 2).sum(-1))[np.triu_indices(60, 1)]

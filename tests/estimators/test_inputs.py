@@ -1,6 +1,7 @@
 """What fit, predict and score take: paths with ~, data sets, DataFrames; what they say no to."""
 
 import warnings
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -195,7 +196,7 @@ def test_the_home_folder_in_settings(home, monkeypatch):
 
 
 def daskls_path(model):
-    return model._reader.path
+    return Path(model._reader.root.where())
 
 
 def test_a_file_url_is_a_path(tmp_path):

@@ -28,7 +28,7 @@ from daskls import (
     ParameterError,
     StoreError,
 )
-from daskls.methods.landmarks.model import read_linear_model
+from daskls.methods.landmarks.parts import read_linear_model
 from daskls.run.gather import folds_of
 
 N = 700
@@ -170,6 +170,8 @@ def test_a_damaged_file_of_a_round_is_named_and_done_again(tmp_path, caplog):
     assert_same_bits(small_landmarks().fit(X, y), model)
 
 
+# A problem may end a little short of such a tolerance; which one, the processor's rounding says.
+@pytest.mark.filterwarnings("ignore::daskls.errors.NonConvergenceWarning")
 def test_rounds_that_nothing_returns_to_are_dropped(tmp_path):
     X, y = checkers(N)
     rounds, held = set(), []

@@ -17,6 +17,7 @@ from support import few
 
 import daskls
 from daskls import FalkSVC, FalkSVR, KernelKNNRegressor, ParameterError
+from daskls.methods.neighborhoods.parts import center_rows
 from daskls.run import gather
 from daskls.seeds import SELECTED_ROWS
 
@@ -93,12 +94,12 @@ def test_the_model_of_the_nearest_center_answers(y, assign):
     # The centers are those of the classifier, whose tests know them.
     twin = FalkSVC(60, C=1.0, gamma=3.0, selection=None, n_assigned=20, assign=assign)
     twin = twin.set_params(random_state=0).fit(X, Y.mean() < Y, WEIGHTS)
-    numbers = model._reader.centers[1]
-    assert numbers.tolist() == twin._reader.centers[1].tolist()
+    numbers = center_rows(model._reader)[1]
+    assert numbers.tolist() == center_rows(twin._reader)[1].tolist()
     assert 5 < len(numbers) < 100
     if assign == "center":
         owners = numbers[[nearest_rows(X[numbers], query, 1)[0] for query in Q]]
-        assert not (model._reader.path / "rows").exists()
+        assert not model._reader.root.store.exists("rows")
     else:
         slow = SlowFalk(X, Y, 60, 20, 50.0, 3.0, 0)
         owners = slow.owner[[nearest_rows(X, query, 1)[0] for query in Q]]
@@ -111,7 +112,7 @@ def test_the_model_of_the_nearest_center_answers(y, assign):
 
 def test_several_centers_are_averaged():
     model = falk(60, assign="k_centers", n_centers=2, n_assigned=20).fit(X, Y)
-    numbers, ones = model._reader.centers[1], np.ones(60)
+    numbers, ones = center_rows(model._reader)[1], np.ones(60)
     for query, found in zip(Q[:20], model.predict(Q[:20]), strict=True):
         own = []
         for center in numbers[nearest_rows(X[numbers], query, 2)].tolist():
@@ -153,7 +154,7 @@ def test_inner_rows_are_left_out_one_at_a_time(selection):
         return [left_out_errors(*given, C, gamma) for C, gamma in grid], weights[near[:20]].sum()
 
     if selection == "each":
-        report, numbers = model.fit_report_, model._reader.centers[1]
+        report, numbers = model.fit_report_, center_rows(model._reader)[1]
         for cell in range(len(numbers)):
             best = grid[int(np.argmin(errors_around(numbers[cell])[0]))]
             assert (report.C[cell], report.gamma[cell]) == pytest.approx(best, rel=1e-6)
@@ -191,7 +192,7 @@ def test_the_grid_is_cross_validation_of_the_method():
 
 def test_percentiles_give_every_neighborhood_its_own_width():
     model = falk(60, selection="local", C=[10.0], gamma=None, percentiles=[50, 100]).fit(X, Y)
-    numbers, percentile = model._reader.centers[1], model.selected_["percentile"]
+    numbers, percentile = center_rows(model._reader)[1], model.selected_["percentile"]
     for cell in range(5):
         near = X[nearest_rows(X, X[numbers[cell]], 60)]
         width = np.percentile(pdist(near), percentile)

@@ -14,6 +14,7 @@ from zarr.storage import _local
 
 from daskls import MemoryPlanError, RandomChunkSVC
 from daskls.run import rows
+from daskls.store.temporary import Scratch
 
 N = 600
 X, Y = checkers(N)
@@ -68,7 +69,7 @@ def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, sma
 @pytest.mark.parametrize("options", [PLAIN, PACKED], ids=["plain", "packed"])
 def test_its_blocks_are_tasks_of_their_own(options, tmp_path, small_blocks):
     write(tmp_path / "X", **options)
-    with rows.open_rows(tmp_path / "X", Y, None, tmp_path / "scratch") as opened:
+    with rows.open_rows(tmp_path / "X", Y, None, Scratch.at(tmp_path / "scratch")) as opened:
         assert opened.X.chunks[0] == (50,) * 12
     assert rows.open_blocks(tmp_path / "X", "X", 50 * 16).chunks[0] == (50,) * 12
 

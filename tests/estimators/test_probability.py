@@ -302,7 +302,7 @@ def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatc
     score, folds = calibrate.score_held_out, []
 
     def stopped(X, handle):
-        folds.append(handle.path)
+        folds.append(handle.location)
         if len(set(folds)) == 3:
             raise KeyboardInterrupt
         return score(X, handle)
@@ -320,7 +320,7 @@ def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatc
     folders = {}
 
     def watched(X, handle):
-        folders[handle.path] = marker.stat().st_mtime_ns
+        folders[handle.location] = marker.stat().st_mtime_ns
         return score(X, handle)
 
     monkeypatch.setattr(calibrate, "score_held_out", watched)

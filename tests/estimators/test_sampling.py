@@ -36,10 +36,10 @@ from daskls.methods.sampling import balls
 from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import train as sampling
+from daskls.methods.sampling.parts import kind_path, read_part
 from daskls.methods.sampling.search import stalls
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.store.models import finished_bundles
-from daskls.store.parts import kind_path, read_part
 from daskls.store.reader import ModelReader
 
 N = 1500

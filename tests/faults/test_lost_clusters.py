@@ -281,9 +281,12 @@ class HidePath(WorkerPlugin):
 
     def setup(self, worker):
         if self.only is None or worker.name == self.only:
-            exists = os.path.exists
-            hidden = self.path
-            os.path.exists = lambda path: not str(path).startswith(hidden) and exists(path)
+            exists, lstat = os.path.exists, os.lstat
+            os.path.exists = lambda path: not self.hides(path) and exists(path)
+            os.lstat = lambda path, **at: lstat("/nowhere" if self.hides(path) else path, **at)
+
+    def hides(self, path):
+        return str(path).startswith(self.path)
 
 
 @pytest.mark.parametrize("hidden", few(["m", "X.zarr"]))

@@ -114,7 +114,7 @@ def zarr_writer(monkeypatch, at, part):
 
 # What the paths of files that are being written hold.
 PARTS = {
-    **{"exchange": ".rows.", "marker": ".marker.", "manifest": "/.manifest."},
+    **{"exchange": ".rows.", "marker": ".marker.", "manifest": "/.manifest-"},
     **{"partition": "/.partition.", "bundles": "/bundles/", "index": "/.index."},
     "root": "m/.zarr.json",
 }

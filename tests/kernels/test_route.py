@@ -4,7 +4,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels.landmarks import project_rows
-from daskls.kernels.route import CENTERED_ROWS, GEMM_ROWS, project, route
+from daskls.kernels.route import CENTERED_ROWS, GEMM_ROWS, project, route, take_centered
 from daskls.partition.tree import Tree
 
 
@@ -80,12 +80,26 @@ def test_a_row_routes_as_its_projection_says_to_the_last_bit(d):
     A = rng.normal(size=(40, d))
     direction = rng.normal(size=d)
     position = np.empty(40)
-    project(A, np.arange(40), direction, position)
+    project(A, np.arange(40), np.zeros(d), direction, position)
     np.testing.assert_allclose(position, A @ direction, rtol=1e-12, atol=1e-12)
     for i in range(40):
         for threshold, leaf in [(position[i], 0), (np.nextafter(position[i], -np.inf), 1)]:
             tree = (np.zeros(d), direction[None], np.array([threshold]))
             assert walk(A[i : i + 1], *tree, np.array([[~0, ~1]], np.int32))[0] == leaf
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_rows_are_centered_one_by_one_to_the_last_bit(dtype):
+    rng = np.random.default_rng(3)
+    X, center, direction = rng.normal(size=(50, 7)).astype(dtype), rng.normal(size=7), np.ones(7)
+    rows = rng.permutation(50)[:20]
+    A = np.subtract(X[rows], center, dtype=np.float64)
+    found, position, expected = np.empty((20, 7)), np.empty(20), np.empty(20)
+    take_centered(X, rows, center, found)
+    np.testing.assert_array_equal(found, A)
+    project(X, rows, center, direction, position)
+    project(A, np.arange(20), np.zeros(7), direction, expected)
+    np.testing.assert_array_equal(position, expected)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.6])
@@ -101,7 +115,7 @@ def test_nodes_across_features_route_as_their_products_do_to_the_last_bit(layout
     at = np.subtract(X[rng.integers(0, len(X), 40)], center, dtype=np.float64, order="C")
     thresholds = np.empty(40)
     for i in range(40):
-        project(at, np.array([i]), directions[i], thresholds[i : i + 1])
+        project(at, np.array([i]), np.zeros(5), directions[i], thresholds[i : i + 1])
     tree = Tree(center, directions, thresholds, children)
     np.testing.assert_array_equal(tree.axes, axes)
     found = route(X, center, directions, thresholds, children, axes)

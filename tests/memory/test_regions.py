@@ -90,7 +90,7 @@ def test_a_heat_of_a_race(d, k, tmp_path):
     drawn = replace(drawn, cells=draw_cells_of(X, 8, 1000, 0))
     plan, job = plan_race(drawn, 4000), ThinJob(str(tmp_path), ClassAim(k))
     (base,) = find_bases(X, ("none",), 0)
-    write_thin(job, Sample(X, codes, np.ones(len(X)), 0), drawn, [base])
+    write_thin(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
     planned = heat_nbytes(parts, d, k if k > 2 else 1)
     grid = TrialGrid.of(SolverSpec())

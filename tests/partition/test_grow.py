@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskls.kernels.route import project
-from daskls.partition.grow import grow_tree
+from daskls.partition.grow import TILE_ROWS, grow_tree
 from daskls.partition.tree import route_rows
 
 
@@ -35,7 +35,7 @@ def leaves_as_grown(tree, X):
             leaves[rows] = ~node
             return
         position = np.empty(len(rows))
-        project(A, rows, tree.directions[node], position)
+        project(A, rows, np.zeros(A.shape[1]), tree.directions[node], position)
         first = position <= tree.thresholds[node]
         cut(rows[first], tree.children[node, 0])
         cut(rows[~first], tree.children[node, 1])
@@ -251,6 +251,19 @@ def test_other_dtypes_give_the_tree_of_their_float64_values(dtype):
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("slanted", [False, True])
+@pytest.mark.parametrize("layout", ["i4", "f2", ">f4", "by columns"])
+def test_rows_of_any_layout_are_cut_tile_by_tile_to_the_same_bits(layout, slanted):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(2 * TILE_ROWS + 100, 3)) * 50)
+    X[:, 1:] = X[:, 1:] if not slanted else X[:, :1] + X[:, 1:] // 8
+    given = np.asfortranarray(X) if layout == "by columns" else X.astype(layout)
+    one, other = (grow_tree(rows, 100, np.full(3, 0.3)) for rows in (given, X))
+    np.testing.assert_array_equal(one.directions, other.directions)
+    np.testing.assert_array_equal(one.thresholds, other.thresholds)
+    assert (np.count_nonzero(one.directions, axis=1) > 1).any() == slanted
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

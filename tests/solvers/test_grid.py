@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from daskls.records import SolverSpec
-from daskls.solvers.grid import n_training_rows, resolve_grid
+from daskls.solvers.grid import count_gammas, grid_ends, n_training_rows, resolve_grid
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])
@@ -16,6 +16,33 @@ def test_own_grid_is_the_papers(radius, n_rows, n_features, n_folds):
     np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
     assert grid.refit_scale == pytest.approx(m / n_rows)
     assert len(grid.gammas) * len(grid.costs) == 100
+
+
+@pytest.mark.parametrize("shape", [(20, 20), (2, 7), (10, 3)])
+@pytest.mark.parametrize(("n_rows", "n_features", "n_folds"), [(5000, 631, 5), (60, 2, 3)])
+def test_finer_grids_have_the_papers_ends_and_equal_ratios(shape, n_rows, n_features, n_folds):
+    spec = SolverSpec(cv=n_folds, n_grid=shape)
+    grid = resolve_grid(spec, 1.7, n_rows, n_features)
+    gammas, costs, m = naive.grid_values(1.7, n_rows, n_features, n_folds, shape)
+    np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
+    np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
+    assert (len(grid.costs), len(grid.gammas)) == shape == (spec.n_costs, count_gammas(spec))
+    assert grid.refit_scale == pytest.approx(m / n_rows)
+    ends = grid_ends(spec, np.array([1.7]), np.array([n_rows]), n_features)
+    for name, own in (("C", grid.costs), ("gamma", grid.gammas)):
+        np.testing.assert_allclose(np.ravel(ends[name]), [own[0], own[-1]], rtol=1e-10)
+
+
+def test_ten_by_ten_is_the_usual_grid_bit_for_bit():
+    usual = resolve_grid(SolverSpec(), 1.3, 777, 5)
+    assert resolve_grid(SolverSpec(n_grid=(10, 10)), 1.3, 777, 5) == usual
+
+
+def test_values_that_are_given_are_not_counted_anew():
+    spec = SolverSpec(C=(1.0, 2.0), n_grid=(20, 5))
+    grid = resolve_grid(spec, 1.0, 90, 2)
+    assert (grid.costs, len(grid.gammas), spec.n_costs) == ((1.0, 2.0), 5, 2)
+    assert count_gammas(SolverSpec(kernel="linear", n_grid=(20, 5))) == 1
 
 
 def test_widest_and_smallest_come_first():

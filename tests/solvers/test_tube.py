@@ -41,7 +41,9 @@ def test_what_is_left_of_the_duality_gap(offset, cost):
     bounds[::7] = 0.0
     K = np.exp(-3 * ((X[:, None] - X) ** 2).sum(axis=2))
     beta, g = np.zeros(300), -y
-    n_steps, violation, low, high = solve_tube(K, y, bounds, 0.1, offset, beta, g, 1e-5, 10**7)
+    n_steps, violation, low, high = solve_tube(
+        K, y, -bounds, bounds, 0.1, offset, beta, g, 1e-5, 10**7
+    )
     b = -(low + high) / 2 if offset else 0.0
     assert n_steps > 0
     assert violation <= 1e-5

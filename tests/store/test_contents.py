@@ -1,5 +1,7 @@
-"""The table of what a store holds says what every method writes, and the page is made from it."""
+"""The tables of what a store holds say what each method writes, and the page is made from them."""
 
+import runpy
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -7,20 +9,23 @@ import pytest
 from fixtures.models import MODELS, draw_rows
 
 import daskls
-from daskls.store.contents import CONTENTS, find_held, stores_page
+from daskls.methods.base import method_of
+from daskls.registry import METHODS, load_object
+from daskls.store.contents import SHARED_PARTS, StorePart
 from daskls.store.folder import Folder
 from daskls.store.groups import open_group, read_attributes
+from daskls.store.layout import Root
 from daskls.store.packs import read_pack
 
-PAGE = Path(__file__).parents[2] / "docs" / "stores.md"
+DOCS = Path(__file__).parents[2] / "docs"
 CASES = [case for case in MODELS if case.endswith("-two") or "Landmark" in case]
 # Made by nobody here: no method scales features yet, and the lock is of `store/lock.py`.
 UNSEEN = {
     ("bundles/*", "scale"),
-    ("", ".owner"),
-    ("", ".probe-*"),
-    ("input-*", "*"),
-    ("held-out-*", "*"),
+    (".owner", "*"),
+    (".probe-*", "*"),
+    ("input-*/*", "*"),
+    ("held-out-*/*", "*"),
     # Where labels are noise no scale is learned.
     ("regions/steps-thin/*", "factors"),
 }
@@ -35,22 +40,26 @@ def held_in(store):
         place, _, name = key.rpartition("/")
         if name == "zarr.json" and read_attributes(store, place) is not None:
             if not place:
-                yield place, name, None
+                yield key, "*", None
             else:
                 group = open_group(store, place)
                 yield from ((place, n, group.read(n, finite=False)) for n in group.names)
-        elif place.startswith(("sampling", "joint", "regions")) or name.endswith(".marker"):
+        elif place.startswith(("sampling", "joint", "regions")) or name.endswith(
+            (".marker", "grid")
+        ):
             yield from ((key, n, values) for n, values in read_pack(store, key).items())
         elif place.startswith("exchange"):
-            yield place, name, None
+            yield key, "*", None
 
 
-def is_kind(held, values):
-    """Whether an array is what the table says of it."""
-    if values is None:
-        return True
-    dtypes = ("float32", "float64") if held.dtype == "X" else (held.dtype,)
-    return held.dtype == "any" or (values.dtype.name in dtypes and values.ndim == held.n_axes)
+def is_kind(array, name, values):
+    """Whether an array is what a table says of one: its name, dtype and dimensions."""
+    own, dtype, dims = array
+    if values is None or own != name:
+        return own == name
+    dtypes = ("float32", "float64") if dtype == "X" else (dtype,)
+    n_axes = len(dims.split(", ")) if dims else 0
+    return dtype == "any" or (values.dtype.name in dtypes and values.ndim == n_axes)
 
 
 @pytest.fixture(scope="module")
@@ -67,33 +76,71 @@ def stores(tmp_path_factory):
             model = kind(120, loss="squared_error", feature_scale=scale, store=folder / scale)
             model.set_params(probability="isotonic" if scale == "learned" else "sigmoid")
             model.set_params(random_state=0).fit(*draw_rows("three"))
+        bounded = daskls.VoronoiSVC(120, max_false_alarm=0.2, store=folder / "bounded")
+        bounded.set_params(random_state=0).fit(*draw_rows("two"))
+        # As of more cells than an index holds.
+        patch.setattr("daskls.methods.cells.fit.INDEX_NBYTES", -1)
+        nested = daskls.VoronoiSVC(120, store=folder / "nested", random_state=0)
+        nested.fit(*draw_rows("three"))
         # As of more rows than a sample holds.
         patch.setattr("daskls.plan.bundles.MIN_SAMPLE", 200)
         patch.setattr("daskls.plan.bundles.SAMPLED_PER_LEAF", 50)
+        patch.setattr("daskls.plan.exchange.MOST_RUNS", 1)
+        patch.setattr("daskls.run.rows.BLOCK_NBYTES", 1600)
         dense = daskls.VoronoiSVC(120, store=folder / "dense", random_state=0)
         dense.fit(*draw_rows("three"))
-    return [Folder(str(folder / case)) for case in (*CASES, "learned", "spread", "dense")]
+    more = "learned", "spread", "bounded", "nested", "dense"
+    return [Folder(str(folder / case)) for case in (*CASES, *more)]
 
 
-def test_the_table_is_what_stores_hold(stores):
-    seen = set()
+def test_the_tables_are_what_stores_hold(stores):
+    seen, known = set(), set()
     for store in stores:
-        for place, name, values in held_in(store):
-            own = [held for held in find_held(place, name) if is_kind(held, values)]
+        method = method_of(Root.open(store).attributes["meta"].get("method", {}))
+        table = (*SHARED_PARTS, *method.parts())
+        known.update((part.key, name) for part in table for name, *_ in part.arrays)
+        for key, name, values in held_in(store):
+            own = {
+                (part.key, name)
+                for part in table
+                if part.matches(key)
+                for array in part.arrays
+                if is_kind(array, name, values)
+            }
             shown = None if values is None else (values.dtype, values.shape)
-            assert own, (store.where(place), name, shown)
-            seen.update((held.key, held.name) for held in own)
+            assert own, (store.where(key), name, shown)
+            seen |= own
     # And no row of it is of what nobody writes.
-    assert {(held.key, held.name) for held in CONTENTS} - seen == UNSEEN
+    assert known - seen == UNSEEN
 
 
 def test_a_wrong_dtype_or_shape_is_noticed():
-    (held,) = find_held("bundles/000000-000003", "gamma")
-    assert is_kind(held, np.zeros(3))
-    assert not is_kind(held, np.zeros(3, "f4"))
-    assert not is_kind(held, np.zeros((3, 1)))
-    assert find_held("bundles/000000-000003", "gammas") == []
+    array = ("gamma", "float64", "cells")
+    assert is_kind(array, "gamma", np.zeros(3))
+    assert not is_kind(array, "gamma", np.zeros(3, "f4"))
+    assert not is_kind(array, "gamma", np.zeros((3, 1)))
+    assert not is_kind(array, "gammas", np.zeros(3))
 
 
-def test_the_page_is_made_from_the_table():
-    assert PAGE.read_text(encoding="utf-8") == stores_page(), "make docs-stores writes it anew"
+def test_what_goes_with_a_part_is_told_by_its_key():
+    follows = ("{series}-*", "{folder}/{stem}.*", "b/{name}")
+    part = StorePart("a-*/*/*.rows", "", "* any", follows=follows)
+    assert part.matches("a-1/x-2/7.f.rows")
+    assert not part.matches("a-1/x-2/y/7.rows")
+    assert part.followers("a-1/x-2/7.f.rows") == {"a-1/x-*", "a-1/x-2/7.*", "b/7.f.rows"}
+
+
+def test_what_follows_is_a_part_of_the_table():
+    for entry in METHODS:
+        table = (*SHARED_PARTS, *load_object(entry.method).parts())
+        tops = {part.top for part in table}
+        for part in table:
+            for key in part.followers(part.key.replace("*", "x-1")):
+                top = key.partition("/")[0].replace("*", "x-1")
+                assert any(fnmatchcase(top, own) for own in tops), (part.key, key)
+
+
+def test_the_page_is_made_from_the_tables():
+    made = runpy.run_path(str(DOCS / "list_stores.py"))["stores_page"]()
+    page = (DOCS / "stores.md").read_text(encoding="utf-8")
+    assert page == made, "make docs-stores writes it anew"

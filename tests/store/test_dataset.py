@@ -9,7 +9,8 @@ import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.store import dataset as module
-from daskls.store.dataset import DatasetWriter, check_target, default_chunk_rows, open_dataset
+from daskls.store.dataset import DatasetWriter, default_chunk_rows, open_dataset
+from daskls.store.dataset_checks import check_target
 
 
 def write_blocks(path, X, y, sizes, **options):
@@ -172,7 +173,7 @@ def test_opening_nothing_says_so(tmp_path):
 
 def test_a_url_is_refused_for_writing():
     with pytest.raises(StoreError, match="Cannot write to the URL"):
-        check_target("s3://bucket/d", overwrite=True)
+        check_target("ftp://bucket/d", overwrite=True)
 
 
 def without_X(group):
@@ -255,3 +256,13 @@ def test_a_full_disk_is_a_store_error_and_leaves_nothing(tmp_path, monkeypatch):
     ):
         writer.append(np.zeros((1, 2)), np.zeros(1, int))
     assert not os.listdir(tmp_path)
+
+
+def test_a_link_goes_and_what_it_leads_to_stays(tmp_path):
+    with DatasetWriter(tmp_path / "real.zarr", 2, "f4") as writer:
+        writer.append(np.zeros((3, 2)), np.zeros(3, "i4"))
+    (tmp_path / "link").symlink_to(tmp_path / "real.zarr")
+    with DatasetWriter(f"{tmp_path}/link/", 2, "f4", overwrite=True) as writer:
+        writer.append(np.ones((1, 2)), np.zeros(1, "i4"))
+    assert open_dataset(tmp_path / "real.zarr").n_rows == 3
+    assert open_dataset(tmp_path / "link").n_rows == 1

@@ -10,10 +10,11 @@ import zarr
 from support import edit_attributes, model_bits, small_svc
 
 import daskls
-from daskls.errors import DamageError
+from daskls.errors import DamageError, StoreError
 from daskls.records import CellReport
 from daskls.store.caches import drop_caches
 from daskls.store.groups import open_group, write_group
+from daskls.store.layout import MODEL_FORMAT
 from daskls.store.models import bundle_key, finished_bundles
 
 RNG = np.random.default_rng(5)
@@ -124,7 +125,25 @@ def test_a_fit_goes_on_with_it_and_says_what_the_store_is_now(stores):
     assert kept
     assert {file: file.stat().st_mtime_ns for file in kept} == kept
     # A daskls that knows the earlier format alone would miss chunks, and must be told why.
-    assert zarr.open_group(old, mode="r").attrs["daskls_format"] == 3
+    assert zarr.open_group(old, mode="r").attrs["daskls_format"] == MODEL_FORMAT
+
+
+def test_a_damaged_root_of_before_is_mended(stores):
+    new, old = stores
+    expected = model_bits(new)
+    (old / "zarr.json").write_bytes(b"{")
+    small_svc(store=old, **PARAMS).fit(X, Y)
+    assert model_bits(old) == expected
+
+
+def test_an_unfinished_fit_of_before_is_refused_and_left_as_it_is(stores):
+    _, old = stores
+    edit_attributes(old, lambda a: a.update(complete=False))
+    shutil.rmtree(old / "index")
+    kept = {file: file.read_bytes() for file in old.rglob("*") if file.is_file()}
+    with pytest.raises(StoreError, match=r"unfinished fit of format 2.* of format 4\. Finish it"):
+        small_svc(store=old, **PARAMS).fit(X, Y)
+    assert {file: file.read_bytes() for file in old.rglob("*") if file.is_file()} == kept
 
 
 def test_answers_do_not_read_the_report(stores):

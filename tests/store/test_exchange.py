@@ -1,23 +1,30 @@
 """Rows come back leaf by leaf as they were written, in the order of their numbers."""
 
 import shutil
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from damages import DAMAGES, files_of
 
 from daskls.errors import DamageError
-from daskls.store.exchange import Exchange, Rows
+from daskls.memory import TaskSizes
+from daskls.plan.exchange import plan_exchange
+from daskls.records import SolverSpec
+from daskls.store.exchange import Exchange, Rows, stored_grids
+from daskls.store.folder import Folder, FolderReader
+from daskls.store.sorted_rows import SortedRows
 
 N_LEAVES = (4, 3, 5)
 
 
-def write(folder, sizes, n_partitions, seed=0):
+def write(folder, sizes, n_partitions, seed=0, group_blocks=1):
     """Write blocks of random rows; return the exchange, all rows and each row's leaves."""
     rng = np.random.default_rng(seed)
     first = np.concatenate([[0], np.cumsum(N_LEAVES[:n_partitions])])
-    exchange = Exchange(str(folder), len(sizes), int(first[-1]), 3, "<f4", n_partitions)
-    exchange.create()
+    shape = len(sizes), int(first[-1]), 3, "<f4", n_partitions
+    exchange = Exchange(str(folder), *shape, group_blocks=group_blocks)
+    exchange.create(sizes)
     n = sum(sizes)
     # Some leaves stay empty.
     leaves = [
@@ -37,26 +44,141 @@ def write(folder, sizes, n_partitions, seed=0):
     return exchange, rows, leaves
 
 
-@pytest.mark.parametrize("n_partitions", [1, 2, 3])
-@pytest.mark.parametrize("sizes", [(90,), (1, 0, 60, 29)])
-def test_leaves_come_back_in_row_order(tmp_path, sizes, n_partitions):
-    exchange, rows, leaves = write(tmp_path / "x", sizes, n_partitions)
-    counts = exchange.stack_manifest()
-    assert counts.sum() == 90 * n_partitions
+def put_together(exchange):
+    """Merge the blocks, if they are to be merged, and write the manifests; return leaves' rows."""
+    windows = range(exchange.n_windows)
+    if exchange.is_merged:
+        for group in range(exchange.n_groups):
+            for window in windows:
+                exchange.merge(group, window)
+    return np.concatenate([exchange.write_manifest(window) for window in windows])
+
+
+def assert_leaves(exchange, rows, leaves):
     for leaf in range(exchange.n_leaves):
         members = np.flatnonzero(np.any([of == leaf for of in leaves], axis=0))
-        assert counts[leaf] == len(members)
         found, expected = exchange.read_leaf(leaf), rows.take(members)
         for name in ("X", "targets", "weights", "numbers"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("group_blocks", [1, 2, 3, 20])
+@pytest.mark.parametrize("n_partitions", [1, 2, 3])
+@pytest.mark.parametrize("sizes", [(90,), (1, 0, 60, 29)])
+def test_leaves_come_back_in_row_order(tmp_path, sizes, n_partitions, group_blocks):
+    folder = tmp_path / "exchange-1"
+    exchange, rows, leaves = write(folder, sizes, n_partitions, group_blocks=group_blocks)
+    counts = put_together(exchange)
+    assert counts.tolist() == sum(np.bincount(of, minlength=len(counts)) for of in leaves).tolist()
     assert (counts == 0).sum() == n_partitions
+    assert_leaves(exchange, rows, leaves)
     assert [exchange.find_block(b) for b in range(len(sizes))] == list(range(len(sizes)))
+    assert stored_grids(tmp_path) == [sizes]
+    (tmp_path / "exchange-1" / "grid").write_bytes(b"damaged")
+    assert stored_grids(tmp_path) == []
+
+
+@pytest.mark.parametrize("group_blocks", [1, 2])
+@pytest.mark.parametrize("most_rows", [1, 12, 40, 1000])
+def test_leaves_that_are_read_together(tmp_path, monkeypatch, group_blocks, most_rows):
+    exchange, *_ = write(tmp_path / "x", (1, 0, 60, 29), 3, group_blocks=group_blocks)
+    put_together(exchange)
+    alone = [exchange.read_leaf(leaf) for leaf in range(exchange.n_leaves)]
+    monkeypatch.setattr("daskls.store.exchange.LEAVES_NBYTES", most_rows * (3 * 4 + 4 + 8 + 8))
+    for first, last in [(0, 11), (2, 2), (3, 9), (11, 11)]:
+        found = list(exchange.read_leaves(first, last))
+        assert len(found) == last - first + 1
+        for own, expected in zip(found, alone[first:], strict=False):
+            for name in ("X", "targets", "weights", "numbers"):
+                np.testing.assert_array_equal(getattr(own, name), getattr(expected, name))
+                assert getattr(own, name).flags.c_contiguous
+
+
+def test_windows_hold_every_leaf_once(tmp_path):
+    for n_leaves in range(1, 40):
+        for n in range(1, 40):
+            exchange = Exchange(str(tmp_path), 100, n_leaves, 1, "<f4", group_blocks=n)
+            windows = [exchange.window(i) for i in range(exchange.n_windows)]
+            leaves = [leaf for first, stop in windows for leaf in range(first, stop)]
+            assert leaves == list(range(n_leaves))
+            assert all(
+                a <= leaf < b for leaf in leaves for a, b in [windows[exchange._window_of(leaf)]]
+            )
+
+
+def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
+    tmp_path, monkeypatch
+):
+    # One leaf of all rows but some: larger than any block.
+    leaves = np.full(400, 2, np.int32)
+    leaves[::40] = np.arange(10) % 5
+    exchange = Exchange(str(tmp_path / "x"), 8, 5, 1, "<f8", group_blocks=8)
+    exchange.create([50] * 8)
+    numbers = np.arange(400)
+    rows = Rows(numbers[:, None] * 0.5, numbers.astype("i4"), numbers + 1.0, numbers)
+    for block in range(8):
+        own = np.arange(50 * block, 50 * block + 50)
+        exchange.write_block(block, rows.take(own), [leaves[own]], block)
+    largest, write_rows = [], SortedRows.write
+
+    def watched(self, sections, identity=0):
+        ((counts, pieces),) = sections
+        pieces = list(pieces)
+        largest.append(max((len(piece) for piece in pieces), default=0))
+        write_rows(self, [(counts, pieces)], identity)
+
+    monkeypatch.setattr(SortedRows, "write", watched)
+    counts = put_together(exchange)
+    assert counts.tolist() == np.bincount(leaves).tolist()
+    assert max(largest) <= 50
+    assert_leaves(exchange, rows, [leaves])
+
+
+def test_requests_are_as_the_plan_says(tmp_path, monkeypatch):
+    """Count what a folder is asked for while rows are regrouped and every leaf is read."""
+    sizes, n = (TaskSizes(3, 4, 2, 10, SolverSpec()), 4000)
+    monkeypatch.setattr("daskls.plan.exchange.MOST_RUNS", 100)
+    monkeypatch.setattr("daskls.plan.exchange.GROUP_BLOCKS", 4)
+    monkeypatch.setattr("daskls.plan.exchange.block_nbytes", lambda *_: 12 * 400)
+    plan = plan_exchange(sizes, n, 12, 1, 1 << 30)
+    assert (plan.n_blocks, plan.n_groups, plan.n_windows) == (10, 3, 4)
+    rng, n_requests = np.random.default_rng(0), 0
+    leaves = rng.integers(0, 12, n).astype("i4")
+    exchange = Exchange(str(tmp_path / "x"), 10, 12, 3, "<f4", group_blocks=4)
+    exchange.create([400] * 10)
+    rows = Rows(rng.random((n, 3), "f4"), leaves, rng.random(n), np.arange(n))
+
+    def counted(original):
+        def call(self, *args, **kwargs):
+            nonlocal n_requests
+            n_requests += 1
+            return original(self, *args, **kwargs)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for owner, names in ((Folder, ("put", "stream")), (FolderReader, ("fill",))):
+            for name in names:
+                patch.setattr(owner, name, counted(getattr(owner, name)))
+        for block in range(10):
+            own = np.arange(400 * block, 400 * block + 400)
+            exchange.write_block(block, rows.take(own), [leaves[own]], block)
+        put_together(exchange)
+        for leaf in range(12):
+            exchange.read_leaf(leaf)
+    # A window that is larger than a block is read in parts.
+    assert plan.requests <= n_requests <= 1.1 * plan.requests
+    manifests = [file.stat().st_size for file in (tmp_path / "x").glob("manifest-*")]
+    assert max(manifests) == plan.manifest_nbytes + 20 * 3 + 4 * (12 // 4 + 1)
+    stored = sum(file.stat().st_size for file in (tmp_path / "x").glob("*.rows"))
+    assert stored == plan.nbytes == 2 * n * sizes.row_nbytes
 
 
 def read_all(exchange, rebuild):
-    """Return the rows of all leaves, as bytes; the manifest is made anew, or is what it was."""
+    """Return the rows of all leaves, as bytes; what is made of blocks is anew, or what it was."""
     if rebuild:
-        exchange.stack_manifest()
+        Folder(exchange.location).drop("manifest-*")
+        put_together(exchange)
     leaves = [exchange.read_leaf(leaf) for leaf in range(exchange.n_leaves)]
     return [[column.tobytes() for column in vars(rows).values()] for rows in leaves]
 
@@ -72,14 +194,15 @@ def error_of(exchange, rebuild, expected):
 
 @pytest.mark.parametrize("rebuild", [False, True])
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_every_damage_is_noticed(tmp_path, damage, rebuild):
+@pytest.mark.parametrize("group_blocks", [1, 3])
+def test_every_damage_is_noticed(tmp_path, damage, rebuild, group_blocks):
     (tmp_path / "m").mkdir()
-    exchange, _, _ = write(tmp_path / "m" / "x", (40, 0, 30, 20), 2)
-    exchange.stack_manifest()
+    exchange, _, _ = write(tmp_path / "m" / "x", (40, 0, 30, 20), 2, group_blocks=group_blocks)
+    put_together(exchange)
     expected = read_all(exchange, rebuild)
     rng, n_noticed = np.random.default_rng(0), 0
     shutil.copytree(tmp_path / "m", tmp_path / "kept")
-    for _ in range(4):
+    for _ in range(2):
         for file in files_of(tmp_path / "m"):
             before = file.read_bytes()
             DAMAGES[damage](file, rng, tmp_path / "m")
@@ -87,13 +210,14 @@ def test_every_damage_is_noticed(tmp_path, damage, rebuild):
             error = error_of(exchange, rebuild, expected)
             if error is not None:
                 n_noticed += 1
-                assert "/m/x/" in error.path
-            # Once there is a manifest, markers are not read, nor what is behind the last row.
-            elif file.suffix == ".rows" and rebuild:
+                assert "/m/x/" in error.where
+            # Once there is a manifest, markers are not read, nor what is behind the last row; of
+            # merged blocks nothing is.
+            elif file.suffix == ".rows" and rebuild and group_blocks == 1:
                 assert not changed
             shutil.rmtree(tmp_path / "m")
             shutil.copytree(tmp_path / "kept", tmp_path / "m")
-    assert n_noticed >= (12 if rebuild or damage != "extended" else 0)
+    assert n_noticed >= (6 if rebuild or damage != "extended" else 0)
 
 
 def test_a_block_that_is_longer_or_shorter_than_its_marker_says(tmp_path):
@@ -103,10 +227,56 @@ def test_a_block_that_is_longer_or_shorter_than_its_marker_says(tmp_path):
     for content in (whole[:-600], whole + b"more"):
         file.write_bytes(content)
         with pytest.raises(DamageError, match=rf"{file} is damaged: it has {len(content)} bytes"):
-            exchange.stack_manifest()
+            exchange.write_manifest()
     file.write_bytes(whole)
-    exchange.stack_manifest()
-    exchange.check_block(0)
+    exchange.write_manifest()
+    assert exchange.find_block(0) == 0
     file.write_bytes(bytes(len(whole)))
     with pytest.raises(DamageError, match=f"{file} is damaged: its checksum"):
-        exchange.check_block(0)
+        exchange.find_block(0)
+
+
+@pytest.mark.parametrize("n_dropped", range(5))
+@pytest.mark.parametrize("group_blocks", [1, 2])
+def test_a_removal_that_is_cut_off_leaves_nothing_stale(
+    tmp_path, monkeypatch, group_blocks, n_dropped
+):
+    exchange, rows, leaves = write(tmp_path / "x", (40, 0, 30, 20), 1, group_blocks=group_blocks)
+    put_together(exchange)
+    drop, calls = Folder.drop, []
+
+    def cut_off(self, *patterns, **kwargs):
+        calls.append(patterns)
+        if len(calls) > n_dropped:
+            raise KeyboardInterrupt
+        drop(self, *patterns, **kwargs)
+
+    monkeypatch.setattr(Folder, "drop", cut_off)
+    with suppress(KeyboardInterrupt):
+        exchange.drop_block(3)
+    monkeypatch.undo()
+    own = np.arange(70, 90)
+    exchange.write_block(3, rows.take(own), [leaves[0][own]], 3)
+    put_together(exchange)
+    assert_leaves(exchange, rows, leaves)
+
+
+def test_of_two_grids_the_one_that_is_further_comes_first(tmp_path):
+    first, *_ = write(tmp_path / "exchange-1", (40, 50), 1)
+    write(tmp_path / "exchange-2", (30, 30, 30), 1)
+    assert stored_grids(tmp_path) == [(40, 50), (30, 30, 30)]
+    first.drop_block(1)
+    assert stored_grids(tmp_path) == [(30, 30, 30), (40, 50)]
+
+
+def test_a_damaged_block_goes_with_what_was_made_of_it(tmp_path):
+    exchange, rows, leaves = write(tmp_path / "x", (40, 0, 30, 20), 1, group_blocks=2)
+    put_together(exchange)
+    exchange.drop_block(3)
+    left = {file.name.split(".")[0] for file in files_of(tmp_path / "x")}
+    blocks = {f"block-{i:06d}" for i in range(3)}
+    assert left == {"grid", *blocks, "group-000000-000000", "group-000000-000001"}
+    own = np.arange(70, 90)
+    exchange.write_block(3, rows.take(own), [leaves[0][own]], 3)
+    put_together(exchange)
+    assert_leaves(exchange, rows, leaves)

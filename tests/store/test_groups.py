@@ -185,8 +185,8 @@ def test_every_damage_to_every_file_is_noticed(store, damage, tmp_path):
             assert json.loads(damaged.read_bytes()) == json.loads(file.read_bytes())
         else:
             n_noticed += 1
-            assert error.path in str(error)
-            assert str(copy / "a") in error.path
+            assert error.where in str(error)
+            assert str(copy / "a") in error.where
             open_and_check(copy, error)
         shutil.rmtree(copy)
     assert n_noticed > 20
@@ -207,7 +207,7 @@ def open_and_check(root, error):
         group = open_group(root, "a")
     except DamageError:
         return
-    assert error.path in map(str, group.check())
+    assert error.where in map(str, group.check())
 
 
 def test_chunks_and_descriptions_that_change_places(store):

@@ -85,7 +85,7 @@ def test_rows_of_zeros_are_there_too(tmp_path):
 
 
 def test_arrays_of_memory_have_checksums(tmp_path):
-    handle = save_array(tmp_path / "X", X, 500)
+    handle = save_array(str(tmp_path / "X"), X, 500)
     np.testing.assert_array_equal(handle.read(100, 1900), X[100:1900])
     chunk = tmp_path / "X" / "c" / "1" / "0"
     DAMAGES["bit"](chunk, np.random.default_rng(0), tmp_path)

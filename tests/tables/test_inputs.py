@@ -24,9 +24,9 @@ from support import run_cli as run
 
 import daskls
 from daskls.datasets import convert
-from daskls.tables.encoding import ColumnEncoding, TableEncoding
-from daskls.tables.paths import open_table
-from daskls.tables.write import write_table
+from daskls.sources.door import open_source
+from daskls.sources.encoding import ColumnEncoding, TableEncoding
+from daskls.sources.write import encoded, write_features
 
 N_ROWS = 700
 PARAMS = {
@@ -469,10 +469,11 @@ def test_a_model_of_numpy_answers_a_table(tmp_path, by_numpy):
 
 
 def test_progress_ends_with_all_rows_that_were_not_counted_before(tmp_path):
-    source = open_table(csv(TEST, tmp_path), None, tmp_path)
+    source = open_source(csv(TEST, tmp_path)).open(None, tmp_path)
     assert source.n_rows is None
     encoding = TableEncoding(tuple(map(ColumnEncoding, FEATURES)))
     seen = []
-    write_table(source, encoding, tmp_path / "rows", on_rows=lambda *rows: seen.append(rows))
+    features = encoded(source, encoding)
+    write_features(features, str(tmp_path / "rows"), on_rows=lambda *rows: seen.append(rows))
     assert seen[0] == (len(TEST), None)
     assert seen[-1] == (len(TEST), len(TEST))

@@ -1,21 +1,25 @@
 """The three stages of a fit on cells or chunks; finished parts of the store are kept."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from daskls.methods.cells.train import BRANCHES, FitJob, train_bundles
+from daskls.methods.cells.train import FitJob, train_bundles
 from daskls.methods.held_out import draw_of, map_held_out
 from daskls.partition.base import Partition
 from daskls.partition.chunks import Chunks
+from daskls.partition.nested import Nested, StoredTrees
+from daskls.partition.space import BRANCH_SIZES, Space
 from daskls.partition.stored import read_partition, stored
 from daskls.partition.tree import Tree, read_trees
 from daskls.plan import plan_bundles
-from daskls.records import Int64, SolverSpec
+from daskls.records import F8, Int64, SolverSpec
 from daskls.run.begin import regroup_all
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
+from daskls.store.checks import check_counts
 from daskls.store.layout import Root
 from daskls.store.models import (
     BundleModels,
@@ -28,6 +32,10 @@ from daskls.store.reader import write_index
 from daskls.store.scale import width_of
 
 __all__ = ["assign_chunks", "fit_cells"]
+
+# An index holds the directions of all cuts up to so many bytes, which every process that predicts
+# reads; of more it holds those between leaves, and the bundles their own.
+INDEX_NBYTES = 16 << 20
 
 
 def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
@@ -46,10 +54,10 @@ def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
         return
     partition, exchange, leaf_rows = regroup_all(begun, clock, client)
     plan = plan_bundles(
-        begun.sizes, leaf_rows.tolist(), done_mask(root.path, partition.n_leaves), begun.resources
+        begun.sizes, leaf_rows.tolist(), done_mask(root.store, partition.n_leaves), begun.resources
     )
     job = FitJob(
-        str(root.path),
+        root.where(),
         begun.fingerprint,
         exchange,
         request.spec,
@@ -67,7 +75,7 @@ def _trained(root: Root) -> Partition | None:
     """Return the partition of a model that lacks nothing but its index; else None."""
     group = root.find_group("partition")
     partition = None if group is None else read_partition(group)
-    is_done = partition is not None and all(done_mask(root.path, partition.n_leaves))
+    is_done = partition is not None and all(done_mask(root.store, partition.n_leaves))
     return partition if is_done else None
 
 
@@ -82,7 +90,7 @@ def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[]
     def count() -> int:
         return sum(
             _n_cells(leaf_rows[first : last + 1], cell_size)
-            for first, last in finished_bundles(root.path)
+            for first, last in finished_bundles(root.store)
         )
 
     return count
@@ -95,23 +103,63 @@ def assign_chunks(begun: Beginning) -> Chunks:
 
 
 def _finish(begun: Beginning, partition: Partition) -> None:
-    """Write the maps to probabilities and the whole partitions, and set the marker."""
+    """Write the maps to probabilities and the index, and set the marker."""
     root = begun.root
-    tiles = find_tiles(root.path, partition.n_leaves)
+    tiles = find_tiles(root.store, partition.n_leaves)
     # Any spec will do: counts and trees are read, no models.
-    spec = SolverSpec()
-    bundles = [BundleModels(root.path, a, b, spec) for a, b in tiles]
-    map_held_out(begun, bundles, partition.n_partitions)
-    first_cells = np.cumsum([0, *(bundle.count_cells() for bundle in bundles)]).tolist()
-    width = width_of(root)
-    branches = [branch for own in bundles for branch in _branches(own, width)]
-    write_index(root, *stored(partition.join(branches)), tiles, first_cells)
+    bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in tiles]
+    map_held_out(begun, _one_by_one(bundles))
+    finished, leaf_cells = _with_cells(partition, bundles, root, tiles)
+    first_cells = leaf_cells[[first for first, _ in tiles] + [partition.n_leaves]].tolist()
+    write_index(root, *stored(finished), tiles, first_cells)
     # Only the index says which of overlapping bundles are the model's.
-    drop_others(root.path, tiles)
+    drop_others(root.store, tiles)
+
+
+def _one_by_one(bundles: list[BundleModels]) -> Iterator[BundleModels]:
+    """Yield bundles, each open while it is looked at: together they may be larger than memory."""
+    for bundle in bundles:
+        yield bundle
+        bundle.close()
+
+
+def _with_cells(
+    partition: Partition, bundles: list[BundleModels], root: Root, tiles: list[tuple[int, int]]
+) -> tuple[Partition, Int64]:
+    """Return the finished partition, and the first cell of each leaf, the number of cells last.
+
+    The trees in its leaves become part of it, unless they are large: then they stay in the bundles.
+    """
+    n_features, n_nodes = width_of(root), 0
+    # What has no place in space is not found by trees.
+    most = INDEX_NBYTES // (n_features * F8) if isinstance(partition, Space) else sys.maxsize
+    branches: list[Tree] = []
+    counts: list[Int64] = []
+    for bundle in _one_by_one(bundles):
+        counts.append(_count_leaves(bundle))
+        n_nodes += bundle.count_cells() - len(counts[-1])
+        if n_nodes <= most:
+            branches.extend(_branches(bundle, n_features))
+        else:
+            branches.clear()
+    leaf_cells = np.cumsum(np.concatenate([[0], *counts]))
+    if n_nodes <= most:
+        return partition.join(branches), leaf_cells
+    assert isinstance(partition, Space)
+    trees = StoredTrees(root.store, tuple(tiles), leaf_cells, partition.center)
+    return Nested(partition, trees), leaf_cells
+
+
+def _count_leaves(bundle: BundleModels) -> Int64:
+    """Return the number of cells of each leaf of a bundle."""
+    n_leaves = bundle.last_leaf - bundle.first_leaf + 1
+    n_nodes: Int64 = bundle.group.read(BRANCH_SIZES, shape=(n_leaves,), kind="i")
+    check_counts(bundle.group.where(), BRANCH_SIZES, n_nodes, bundle.count_cells() - n_leaves)
+    return n_nodes + 1
 
 
 def _branches(bundle: BundleModels, n_features: int) -> tuple[Tree, ...]:
     """Return the trees inside a bundle's leaves; their center is the partition's to know."""
     n_leaves = bundle.last_leaf - bundle.first_leaf + 1
     n_nodes = bundle.count_cells() - n_leaves
-    return read_trees(bundle.group, np.zeros(n_features), BRANCHES, n_leaves, n_nodes)
+    return read_trees(bundle.group, np.zeros(n_features), BRANCH_SIZES, n_leaves, n_nodes)

@@ -4,7 +4,10 @@ import math
 from dataclasses import replace
 
 from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes
 from daskls.plan import Extent, Resources, check_block, group_nbytes, mib, plan_sample
+from daskls.records import F4, MIB
+from daskls.solvers.registry import find_loss
 
 __all__ = ["check_cells", "check_chunks"]
 
@@ -24,24 +27,42 @@ def check_cells(extent: Extent, resources: Resources) -> None:
         raise MemoryPlanError(
             f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
             f"{sizes.cell_size}) needs {mib(leaf)} but a task may use "
-            f"{mib(resources.task_nbytes)}; lower cell_size{_remedy(extent, resources)}, or "
-            f"{resources.more}"
+            f"{mib(resources.task_nbytes)}; {_remedy(extent, resources)}"
+            f"{_cache_remedy(sizes, leaf_rows, resources)}{resources.more}"
         )
 
 
 def _remedy(extent: Extent, resources: Resources) -> str:
-    """Name the largest cell_size, by halving, whose groups would fit; nothing if none does."""
+    """Name the largest cell_size, by halving, whose groups would fit.
+
+    Of very many rows a leaf is as large as that of the smallest cells: then only memory helps.
+    """
     sizes, n_rows = extent.sizes, extent.n_rows
     d = sizes.n_features
     # A leaf may hold more than planned: count on as much more of a smaller one.
-    overshoot = extent.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).leaf_rows
+    overshoot = extent.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).largest_rows
     cell_size = sizes.cell_size
     while cell_size > 3:
         cell_size //= 2
         smaller = replace(sizes, cell_size=cell_size)
-        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).leaf_rows)
+        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).largest_rows)
         if group_nbytes(smaller, rows) <= resources.task_nbytes:
-            return f" to about {cell_size}"
+            return f"lower cell_size to about {cell_size}, or "
+    return ""
+
+
+def _cache_remedy(sizes: TaskSizes, leaf_rows: int, resources: Resources) -> str:
+    """Name the largest cache_size, a share of K, whose groups would fit; nothing if none does."""
+    spec, K = sizes.spec, min(leaf_rows, sizes.cell_size) ** 2 * F4 / MIB
+    if not find_loss(spec).caches_rows or spec.fit_intercept:
+        return ""
+    for share in (1, 2, 4, 8, 16, 32):
+        cache = round(K / share, 1)
+        if cache <= 0 or (spec.cache_size is not None and cache >= spec.cache_size):
+            continue
+        smaller = replace(sizes, spec=replace(spec, cache_size=cache))
+        if group_nbytes(smaller, leaf_rows) <= resources.task_nbytes:
+            return f"give cache_size={cache:g}, or "
     return ""
 
 
@@ -65,5 +86,5 @@ def check_chunks(extent: Extent, resources: Resources) -> None:
         raise MemoryPlanError(
             f"A chunk of {size} rows x {sizes.n_features} features needs {mib(needed)} but "
             f"a task may use {mib(resources.task_nbytes)}; lower chunk_size to about "
-            f"{fitting}, or {resources.more}"
+            f"{fitting}, or {_cache_remedy(sizes, size, resources)}{resources.more}"
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from daskls.methods.held_out import Draw, HeldRows
 from daskls.partition.base import Partition
 from daskls.partition.cells import cut_into_cells
+from daskls.partition.space import BRANCH_SIZES
 from daskls.partition.tree import Tree, tree_arrays
 from daskls.records import Bundle, BundleReport, CellReport, Int32, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -20,12 +20,9 @@ from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.models import finished_bundles, grid_arrays, write_bundle
+from daskls.store.models import grid_arrays, has_bundle, write_bundle
 
-__all__ = ["BRANCHES", "FitJob", "fit_bundle", "train_bundles"]
-
-# The numbers of nodes of the trees in a bundle's leaves, among its arrays.
-BRANCHES = "branch_nodes"
+__all__ = ["FitJob", "fit_bundle", "train_bundles"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     A retry after a worker's death finds the bundle and returns None.
     Peak memory: ``bundle.nbytes``.
     """
-    if (bundle.first_leaf, bundle.last_leaf) in finished_bundles(Path(job.root)):
+    if has_bundle(job.root, bundle.first_leaf, bundle.last_leaf):
         return None
     partition = load_partition(job.root, job.fingerprint)
     solver = find_solver(job.spec)
@@ -56,18 +53,18 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     models: list[LocalModel] = []
     held: list[HeldRows] = []
     with one_blas_thread():
-        for leaf in range(bundle.first_leaf, bundle.last_leaf + 1):
-            rows = job.exchange.read_leaf(leaf)
+        read = job.exchange.read_leaves(bundle.first_leaf, bundle.last_leaf)
+        for leaf, rows in enumerate(read, bundle.first_leaf):
             tree, cells = cut_into_cells(partition, rows.X, leaf, job.cell_size, job.seed)
             branches.append(tree)
             models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
             if job.draw is not None:
                 held.append(HeldRows.of_leaf(rows, cells, models[-tree.n_leaves :], job.draw))
     first, last = bundle.first_leaf, bundle.last_leaf
-    extra = {**tree_arrays(branches, BRANCHES), **grid_arrays(models)}
+    extra = {**tree_arrays(branches, BRANCH_SIZES), **grid_arrays(models)}
     if held:
         extra |= HeldRows.joined(held).arrays()
-    written = write_bundle(Path(job.root), first, last, models, extra)
+    written = write_bundle(job.root, first, last, models, extra)
     tell_cells(job.root, first, last, (model.report for model in models))
     return written
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daskls.kernels.landmarks import decide_linear, project_tiles
-from daskls.methods.landmarks.model import read_linear_model
+from daskls.methods.landmarks.parts import read_linear_model
 from daskls.records import Float64, Reals
 from daskls.store.reader import ModelReader
 

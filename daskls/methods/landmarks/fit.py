@@ -1,7 +1,6 @@
 """The stages of a fit of L3-SVMs; finished parts of the store are kept."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,16 @@ from daskls.kernels.gauge import find_gauge
 from daskls.kernels.landmarks import mean_square
 from daskls.kernels.registry import find_kernel
 from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
-from daskls.methods.landmarks.model import LinearModel, write_linear_model
+from daskls.methods.landmarks.parts import (
+    LinearModel,
+    drop_phase,
+    drop_states,
+    read_landmarks,
+    read_states,
+    read_stats,
+    write_landmarks,
+    write_linear_model,
+)
 from daskls.methods.landmarks.plan import most_landmarks, n_candidates
 from daskls.methods.landmarks.solve import (
     JointJob,
@@ -34,14 +42,6 @@ from daskls.seeds import LANDMARKS
 from daskls.solvers.bias import BiasSearch, Evaluation
 from daskls.solvers.landmarks import draw_landmarks, find_components
 from daskls.solvers.sums import total
-from daskls.store.joint import (
-    drop_phase,
-    drop_states,
-    read_landmarks,
-    read_states,
-    read_stats,
-    write_landmarks,
-)
 
 __all__ = ["cluster_sample", "fit_jointly"]
 
@@ -88,7 +88,7 @@ def fit_jointly(
     _, exchange, leaf_rows = regroup_all(begun, clock, client)
     cells = stored_cells(begun.root)
     spec = begun.request.spec
-    job = JointJob(str(begun.root.path), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
+    job = JointJob(begun.root.where(), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
     groups = _groups(begun, leaf_rows, method.n_landmarks or begun.rows.n_features)
     _solve(begun, cells, groups, leaf_rows, job, clock, client)
 
@@ -153,7 +153,7 @@ def _solve(
         begun, cells, groups, job, clock, client
     )
     # No resumed fit reads them: a choice that took rounds is in the root by now.
-    drop_phase(begun.root.path, "select")
+    drop_phase(begun.root.store, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
     problems = [(code, chosen, -1, 0.0) for code in _positive(begun)]
     solved = _search("train", problems, groups, job, clock, client)
@@ -265,7 +265,7 @@ def _search(
             held.add(number)
             needed = {number, *(search.best.round for search in searches)}
             for old in held - needed:
-                drop_states(Path(job.root), phase, old)
+                drop_states(job.root, phase, old)
             held &= needed
             still = [p for p in still if searches[p].is_open]
             number += 1
@@ -289,7 +289,7 @@ def _read_solution(
         own: list[Float64] = []
         counts = np.zeros(group[1] - group[0] + 1)
         for number, index in zip(solved.rounds.tolist(), solved.indices.tolist(), strict=True):
-            task = Path(job.root), "train", number, group
+            task = job.root, "train", number, group
             own.append(read_states(*task).theta[:, index])
             stats = read_stats(*task)
             assert stats is not None

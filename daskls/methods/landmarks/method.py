@@ -1,22 +1,20 @@
 """L3-SVMs: linear SVMs of clusters on shared landmarks, solved as one problem."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from daskls.methods.base import Method
-from daskls.methods.landmarks.model import read_linear_model
+from daskls.methods.landmarks.parts import LANDMARK_PARTS, count_rounds, read_linear_model
 from daskls.methods.landmarks.spec import LandmarkSpec
 from daskls.partition.base import Partition
-from daskls.plan import Extent, Resources
+from daskls.plan import Demand, Extent, Outlook, Resources, SamplePlan
 from daskls.records import Float64, Reals
+from daskls.run.contract import Beginning, Method
+from daskls.run.progress import StageClock
+from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
-
-if TYPE_CHECKING:
-    from daskls.run.contract import Beginning
-    from daskls.run.progress import StageClock
 
 __all__ = ["L3"]
 
@@ -28,19 +26,36 @@ class L3(LandmarkSpec, Method):
     name = "l3"
     chosen = ("C",)
 
+    @classmethod
+    def parts(cls) -> tuple[StorePart, ...]:
+        """As of `Method`."""
+        return LANDMARK_PARTS
+
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
         from daskls.methods.landmarks.plan import check_landmarks
 
         check_landmarks(self, extent, resources)
 
-    def cut(self, begun: "Beginning") -> Partition:
+    def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
+        """As of `Method`: the clusters."""
+        from daskls.methods.landmarks.choice import count_clusters
+
+        return min(self.n_cells or count_clusters(n_rows), sampling.n_sample)
+
+    def demand(self, outlook: Outlook) -> Demand:
+        """As of `Method`."""
+        from daskls.methods.landmarks.demand import demand_of_landmarks
+
+        return demand_of_landmarks(self, outlook)
+
+    def cut(self, begun: Beginning) -> Partition:
         """Cluster the sample."""
         from daskls.methods.landmarks.fit import cluster_sample
 
         return cluster_sample(self, begun)
 
-    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
         """Choose landmarks and C, then solve the joint problem."""
         from daskls.methods.landmarks.fit import fit_jointly
 
@@ -66,7 +81,7 @@ class L3(LandmarkSpec, Method):
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""
-        return f"{len(root.store.names('joint'))} rounds over all clusters are begun"
+        return f"{count_rounds(root)} rounds over all clusters are begun"
 
     def count_open(self, report: Any) -> Any:
         """As of `Method`; the clusters of one model share theirs."""

@@ -2,13 +2,19 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from daskls.errors import StoreError
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
+from daskls.methods.landmarks.parts import (
+    CellStates,
+    read_landmarks,
+    read_states,
+    read_stats,
+    write_states,
+)
 from daskls.partition.stored import read_as
 from daskls.partition.voronoi import VoronoiCells
 from daskls.records import Float64, Int64, Mask
@@ -16,13 +22,6 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.gather import folds_of
 from daskls.store.caches import kept
 from daskls.store.exchange import Exchange, Rows
-from daskls.store.joint import (
-    CellStates,
-    read_landmarks,
-    read_states,
-    read_stats,
-    write_states,
-)
 from daskls.store.layout import Root, root_stamp
 
 __all__ = ["JointJob", "Round", "Solutions", "evaluate_group", "solve_group"]
@@ -93,7 +92,7 @@ def _load_landmarks(
     root: str, fingerprint: str, stamp: Hashable
 ) -> tuple[Float64, Float64, float | None]:
     """Read them; the stamp keeps those of a replaced store from being used again."""
-    opened = Root.open(Path(root))
+    opened = Root.open(root)
     found = read_landmarks(opened)
     if found is None or opened.attributes["fingerprint"] != fingerprint:
         raise _changed(root)
@@ -104,11 +103,11 @@ def stored_cells(root: Root) -> VoronoiCells:
     """Return the clusters that a fit has stored."""
     group = root.find_group("partition")
     if group is None:
-        raise _changed(root.path)
+        raise _changed(root.where())
     return read_as(VoronoiCells, group)
 
 
-def _changed(root: Path | str) -> StoreError:
+def _changed(root: str) -> StoreError:
     return StoreError(f"The store {root} was changed while a fit used it. Fit again.")
 
 
@@ -127,7 +126,7 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
     A retry after a worker's death finds the file and reads it.
     Peak memory: `memory.landmark_nbytes`, and the states of the group.
     """
-    task = Path(job.root), round.phase, round.number, cells
+    task = job.root, round.phase, round.number, cells
     done = read_stats(*task)
     if done is not None:
         return done
@@ -162,7 +161,7 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
         n_landmarks = len(load_landmarks(job.root, job.fingerprint)[1])
         theta = np.zeros((n_cells, n_problems, n_landmarks))
         return CellStates(biases, theta, np.ones((n_cells, n_problems)))
-    last = read_states(Path(job.root), round.phase, round.number - 1, cells)
+    last = read_states(job.root, round.phase, round.number - 1, cells)
     moved = np.abs(biases - last.biases[round.before])
     # Margins have moved as the bias did: a parabola as wide as that holds those that matter.
     deltas = np.minimum(np.maximum(last.deltas[:, round.before], moved), 1.0)
@@ -207,7 +206,7 @@ def _collect(cells: tuple[int, int], solutions: Solutions, job: JointJob) -> Flo
     """Return the solutions from the rounds they were found in: (cells, costs, folds, q, l)."""
     theta: Float64 | None = None
     for number in np.unique(solutions.rounds).tolist():
-        states = read_states(Path(job.root), solutions.phase, number, cells)
+        states = read_states(job.root, solutions.phase, number, cells)
         if theta is None:
             theta = np.empty((len(states.theta), *solutions.rounds.shape, states.theta.shape[-1]))
         own = solutions.rounds == number

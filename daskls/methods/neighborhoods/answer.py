@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.methods.leaves import one_leaf
+from daskls.methods.neighborhoods.parts import center_rows, open_centers
 from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import Int64, LeafRows, Reals, Regions
 from daskls.store.caches import kept
-from daskls.store.centers import Centers, read_centers
-from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
 
@@ -17,7 +15,7 @@ __all__ = ["find_owners", "nearest_centers"]
 
 def find_owners(reader: ModelReader, X: Reals) -> Int64:
     """Return the center of each query's nearest training row (equation 15)."""
-    leaves = open_leaves(str(reader.path), reader.fingerprint)
+    leaves = open_leaves(reader.root.where(), reader.fingerprint)
     centers = _centers_of(reader)
     order = home_order(X, leaves.regions)
     found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of(reader.spec))
@@ -42,16 +40,11 @@ def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
     return cells
 
 
-@kept(maxsize=8)
-def _centers_of(reader: ModelReader) -> Centers:
-    """Return a model's centers, kept open with it."""
-    centers = read_centers(Root.open(reader.path))
-    if centers is None:
-        raise StoreError(f"The model at {reader.path} lacks its centers. Copy or train it again.")
-    return centers
+# A model's centers, kept open with it.
+_centers_of = kept(maxsize=8)(open_centers)
 
 
 @kept(maxsize=8)
 def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, Int64]:
     """Return the centers as a leaf that searches can read, and which center each row of it is."""
-    return one_leaf(*reader.centers)
+    return one_leaf(*center_rows(reader))

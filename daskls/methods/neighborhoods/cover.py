@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import MemoryPlanError
+from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
 from daskls.neighbors.search import find_nearest
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows
 from daskls.records import Int64, Ints, KernelSpec, RowNumbers
@@ -15,8 +16,6 @@ from daskls.run.contract import Beginning
 from daskls.run.gather import RowsHandle
 from daskls.run.progress import StageClock
 from daskls.run.resources import free_nbytes
-from daskls.run.sample import sample_numbers
-from daskls.store.centers import Centers, read_centers, write_centers
 
 __all__ = [
     "center_order",
@@ -107,9 +106,8 @@ def check_client(n_rows: int) -> None:
 
 def center_order(begun: Beginning, numbers: RowNumbers, n_assigned: int) -> Int64:
     """Return the positions of all rows in the order in which they may become centers."""
-    sample, n_rows = begun.sample.X, len(numbers)
-    sampled = sample_numbers(n_rows, len(sample), begun.seed)
-    return order_rows(numbers, begun.seed, sampled, sample, n_ranked_rows(n_rows, n_assigned))
+    sample, n_ranked = begun.sample, n_ranked_rows(len(numbers), n_assigned)
+    return order_rows(numbers, begun.seed, sample.numbers, sample.X, n_ranked)
 
 
 def run_cover(

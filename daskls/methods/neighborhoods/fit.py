@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from daskls.methods.neighborhoods.cover import choose_centers
+from daskls.methods.neighborhoods.parts import Centers
 from daskls.methods.neighborhoods.plan import MAX_BATCHES, plan_batch
 from daskls.methods.neighborhoods.select import select
 from daskls.methods.neighborhoods.spec import NeighborSpec
@@ -19,10 +20,9 @@ from daskls.run.begin import regroup_all
 from daskls.run.contract import Beginning
 from daskls.run.gather import gather_rows, has_rows, rows_handle
 from daskls.run.progress import StageClock
-from daskls.store.centers import Centers
 from daskls.store.layout import Root
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
-from daskls.store.reader import write_center_index, write_row_index
+from daskls.store.reader import write_index
 
 __all__ = ["fit_centers_of", "fit_rows"]
 
@@ -45,7 +45,8 @@ def fit_rows(method: NeighborSpec, begun: Beginning, clock: StageClock, client: 
         values[0] if values else None for values in (spec.C, spec.gamma, percentiles)
     )
     # Queries are answered by these: what is selected is part of the model.
-    write_row_index(begun.root, {"C": C, "gamma": gamma, "percentile": percentile})
+    selected = {"C": C, "gamma": gamma, "percentile": percentile}
+    write_index(begun.root, {}, selected, [], [0])
 
 
 def fit_centers_of(
@@ -85,26 +86,28 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     bundles = _bundles(begun, centers, batch, k)
     with clock.stage("train", len(centers.positions), _finished(root)):
         train_centers(bundles, job, client)
-    tiles = find_tiles(root.path, len(centers.positions))
-    drop_others(root.path, tiles)
+    tiles = find_tiles(root.store, len(centers.positions))
+    drop_others(root.store, tiles)
     reader = handle.open()
     rows = reader.read_positions(centers.positions)
     gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
-    write_center_index(root, tiles, rows.X, rows.numbers, gamma)
+    first_cells = [*(first for first, _ in tiles), len(rows.X)]
+    arrays = {"centers": rows.X, "numbers": rows.numbers}
+    write_index(root, arrays, {"gamma": gamma}, tiles, first_cells)
 
 
 def _batch(begun: Beginning, n_neighbors: int) -> int:
-    return plan_batch(begun.sizes, n_neighbors, begun.sampling.leaf_rows, begun.resources)
+    return plan_batch(begun.sizes, n_neighbors, begun.sampling.largest_rows, begun.resources)
 
 
 def _bundles(
     begun: Beginning, centers: Centers, batch: int, n_neighbors: int
 ) -> list[CenterBundle]:
     """Cut the centers that are not trained into runs of near centers."""
-    done = done_mask(begun.root.path, len(centers.positions))
+    done = done_mask(begun.root.store, len(centers.positions))
     # Training a neighborhood costs the square of its rows.
     cost = float(n_neighbors) ** 2
-    share = int(bundle_cost(len(done) * cost) / cost)
+    share = int(bundle_cost(len(done) * cost, begun.resources.n_slots) / cost)
     # Models of a bundle are held until they are written.
     size = max(min(share, MAX_BATCHES * batch), 1)
     positions = centers.positions.tolist()
@@ -114,4 +117,4 @@ def _bundles(
 
 def _finished(root: Root) -> Callable[[], int]:
     """Return a function that counts the centers of the bundles on disk."""
-    return lambda: sum(last + 1 - first for first, last in finished_bundles(root.path))
+    return lambda: sum(last + 1 - first for first, last in finished_bundles(root.store))

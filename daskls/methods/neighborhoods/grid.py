@@ -97,7 +97,7 @@ def _fold_errors(
         run_cover(cover, numbers, training, metric, client)
         centers = np.array(cover.centers)
         of_center = centers[cover.resolved_owner()[nearest]]
-        batch = plan_batch(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
+        batch = plan_batch(begun.sizes, k, begun.sampling.largest_rows, begun.resources)
         job = NeighborJob(training, spec, neighbors, k, begun.seed, batch)
         found.append(_evaluate(of_center, held_out, job, begun.scan.target, client))
     return np.array(found)

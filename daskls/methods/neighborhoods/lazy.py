@@ -39,7 +39,7 @@ def _neighborhoods(
     method: NeighborSpec, reader: ModelReader, X: Reals
 ) -> Iterator[tuple[Int64, Rows]]:
     """Yield queries that are near each other, and the rows of their neighbors by row number."""
-    leaves = open_leaves(str(reader.path), reader.fingerprint)
+    leaves = open_leaves(reader.root.where(), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows)
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
     order = home_order(X, leaves.regions)

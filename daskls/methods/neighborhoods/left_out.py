@@ -64,7 +64,7 @@ def left_out_errors(
     """
     # One more than the neighbors: a row finds itself.
     k = min(neighbors.n_neighbors[0] + 1, begun.scan.n_kept)
-    batch = plan_batch(begun.sizes, k, begun.sampling.leaf_rows, begun.resources)
+    batch = plan_batch(begun.sizes, k, begun.sampling.largest_rows, begun.resources)
     job = NeighborJob(handle, spec, neighbors, k, begun.seed, batch)
     shape = 1, count_gammas(spec, job.neighbors.percentiles), spec.n_costs
     running = np.arange(shape[1] * shape[2])

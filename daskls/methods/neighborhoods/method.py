@@ -1,26 +1,24 @@
 """FaLK-SVM and its family: models, or votes, of the nearest rows of centers or of queries."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from daskls.errors import StoreError
 from daskls.methods.average import mean_of_views
-from daskls.methods.base import Method
+from daskls.methods.neighborhoods.parts import CENTER_PARTS, read_centers
 from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.probability import shares
 from daskls.partition.base import Partition
-from daskls.plan import Extent, Resources
+from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Ints, Reals
-from daskls.store.centers import read_centers
+from daskls.run.contract import Beginning, Method
+from daskls.run.progress import StageClock
+from daskls.store.contents import StorePart
 from daskls.store.guard import damaged
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
-
-if TYPE_CHECKING:
-    from daskls.run.contract import Beginning
-    from daskls.run.progress import StageClock
 
 __all__ = ["KNN", "KNNSVM", "Falk", "NeighborMethod"]
 
@@ -42,13 +40,19 @@ class NeighborMethod(NeighborSpec, Method):
 
         check_neighborhoods(extent, resources, max(self.n_neighbors))
 
-    def cut(self, begun: "Beginning") -> Partition:
+    def demand(self, outlook: Outlook) -> Demand:
+        """As of `Method`."""
+        from daskls.methods.neighborhoods.demand import demand_of_rows
+
+        return demand_of_rows(self, outlook)
+
+    def cut(self, begun: Beginning) -> Partition:
         """Grow a tree on the sample; it decides only which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
         return grow_trunks(begun)
 
-    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
         """Gather the rows by leaf: the model is its rows."""
         from daskls.methods.neighborhoods.fit import fit_rows
 
@@ -67,7 +71,7 @@ class NeighborMethod(NeighborSpec, Method):
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""
-        done = sum(last - first + 1 for first, last in finished_bundles(root.path))
+        done = sum(last - first + 1 for first, last in finished_bundles(root.store))
         centers = read_centers(root)
         of = "" if centers is None else f" of {len(centers.positions)}"
         return f"{done}{of} neighborhoods are trained"
@@ -79,7 +83,18 @@ class Falk(NeighborMethod):
 
     name = "falk"
 
-    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+    @classmethod
+    def parts(cls) -> tuple[StorePart, ...]:
+        """As of `Method`."""
+        return CENTER_PARTS
+
+    def demand(self, outlook: Outlook) -> Demand:
+        """As of `Method`."""
+        from daskls.methods.neighborhoods.demand import demand_of_centers
+
+        return demand_of_centers(self, outlook)
+
+    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
         """Gather the rows by leaf, choose centers, train their neighborhoods."""
         from daskls.methods.neighborhoods.fit import fit_centers_of
 
@@ -103,9 +118,9 @@ class Falk(NeighborMethod):
 
     def check_complete(self, root: Root) -> None:
         """As of `Method`."""
-        ModelReader(root.path)
+        ModelReader(root.store)
         if read_centers(root) is None:
-            raise StoreError(f"{root.path / 'centers'} is missing")
+            raise StoreError(f"{root.where('centers')} is missing")
         if self.assign == "point":
             LeafReader(root).check_bundles()
 

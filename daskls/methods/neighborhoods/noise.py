@@ -40,7 +40,7 @@ def leave_one_out(
     method: NeighborSpec, reader: ModelReader, X: Reals, codes: Ints, first: int
 ) -> Float64:
     """Return the probability of each label by the row's nearest rows, the row itself left out."""
-    leaves = open_leaves(str(reader.path), reader.fingerprint)
+    leaves = open_leaves(reader.root.where(), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
     size = batch_size(k, X.shape[1], reader.target.nbytes)
@@ -95,7 +95,7 @@ def agree_block(
     """Return the agreement of one block of training rows."""
     codes = codes_of(y[:, 0], classes, names)
     with handle.in_use():
-        reader = open_model(handle.path, handle.fingerprint)
+        reader = open_model(handle.location, handle.fingerprint)
         method, first = method_of(reader.method), block_start(block_info)[1]
         return method.agreement(reader, reader.enter(X), codes, first)
 
@@ -136,5 +136,5 @@ def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Fl
         return method.agreement(reader, own, codes[rows], start)
 
     with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
-        reader = open_model(handle.path, handle.fingerprint)
+        reader = open_model(handle.location, handle.fingerprint)
         return np.concatenate(list(threads.map(evaluate, range(0, len(X), SLAB_ROWS))))

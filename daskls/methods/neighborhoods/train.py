@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from daskls.solvers.base import Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
-from daskls.store.models import finished_bundles, write_bundle
+from daskls.store.models import has_bundle, write_bundle
 
 __all__ = [
     "CenterBundle",
@@ -83,8 +82,8 @@ def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
 
     A retry after a worker's death finds the bundle and returns None.
     """
-    root = Path(job.handle.path)
-    if (bundle.first, bundle.last) in finished_bundles(root):
+    root = job.handle.root
+    if has_bundle(root, bundle.first, bundle.last):
         return None
     reader = job.handle.open()
     positions = np.array(bundle.positions, np.int64)
@@ -92,7 +91,7 @@ def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
         models = list(_fit_all(bundle, positions, reader, job))
     leaves = reader.leaf_of(positions)
     written = write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
-    tell_cells(job.handle.path, bundle.first, bundle.last, (model.report for model in models))
+    tell_cells(root, bundle.first, bundle.last, (model.report for model in models))
     return written
 
 

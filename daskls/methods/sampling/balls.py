@@ -8,6 +8,7 @@ import numpy as np
 
 from daskls.errors import MemoryPlanError
 from daskls.methods.leaves import one_leaf
+from daskls.methods.sampling.parts import has_part, read_part, read_part_rows, write_part
 from daskls.methods.sampling.plan import WAITING_PAIRS
 from daskls.methods.sampling.train import SUPPORT, SamplingJob, as_arrays, join_rows
 from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
@@ -16,7 +17,6 @@ from daskls.partition.subsamples import ball_keys
 from daskls.records import Float64, Int64, Keys, LeafRows, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.resources import free_nbytes
-from daskls.store.parts import has_part, read_part, read_part_rows, write_part
 
 __all__ = [
     "BallJob",

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskls.methods.sampling.parts import has_part, read_part, read_part_rows, write_part
 from daskls.methods.sampling.train import KEPT, SamplingJob, read_further
 from daskls.neighbors.search import find_nearest, home_order
 from daskls.records import Int64, LeafRows
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.store.leaves import LeafReader
-from daskls.store.parts import has_part, read_part, read_part_rows, write_part
 
 __all__ = ["EnrichJob", "merge_round", "nearest_of", "search_support"]
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from daskls.methods.sampling.balls import INITIAL
+from daskls.methods.sampling.parts import has_part, read_part
 from daskls.methods.sampling.plan import beside_svc
 from daskls.methods.sampling.search import SampleSearch, Step
 from daskls.methods.sampling.spec import SamplingSpec
@@ -13,8 +14,7 @@ from daskls.run.contract import Beginning
 from daskls.run.gather import gather_rows, has_rows
 from daskls.run.progress import StageClock
 from daskls.store.layout import Root
-from daskls.store.parts import has_part, read_part
-from daskls.store.reader import write_single_index
+from daskls.store.reader import write_index
 
 __all__ = ["fit_samples"]
 
@@ -63,12 +63,13 @@ def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
     spec = job.spec
     selected = {"C": (spec.C or (1.0,))[0], "gamma": spec.gamma[0] if spec.gamma else None}
     summary = {"best": best.value, "n_initial_support": _n_initial(root), "path": path}
-    write_single_index(root, (best.number, best.number), selected, summary)
+    kept = [(best.number, best.number)]
+    write_index(root, {}, {**selected, "summary": summary}, kept, [0, 1])
 
 
 def _n_initial(root: Root) -> int:
     """Return the number of support rows of the first subsamples; 0 of a constant."""
     for kind in (INITIAL, KEPT):
-        if has_part(root.path, kind, 0, 0):
-            return len(read_part(root.path, kind, 0, 0, ("numbers",))["numbers"])
+        if has_part(root.store, kind, 0, 0):
+            return len(read_part(root.store, kind, 0, 0, ("numbers",))["numbers"])
     return 0

@@ -2,25 +2,25 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from daskls.methods.average import mean_of_views
-from daskls.methods.base import Method
+from daskls.methods.sampling.parts import SAMPLING_PARTS
 from daskls.methods.sampling.spec import SamplingSpec
 from daskls.partition.base import Partition
-from daskls.plan import Extent, Resources
+from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Reals
+from daskls.run.contract import Beginning, Method
+from daskls.run.progress import StageClock
+from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.models import drop_others, finished_bundles
-from daskls.store.parts import remove_parts
 from daskls.store.reader import ModelReader
 
 if TYPE_CHECKING:
     from daskls.methods.sampling.search import SampleSearch
-    from daskls.run.contract import Beginning
-    from daskls.run.progress import StageClock
 
 __all__ = ["CGLQ", "LocalSampling", "Sampling"]
 
@@ -32,18 +32,31 @@ class Sampling(SamplingSpec, Method):
     n_copies = 1
     # One model is trained with what was given.
     chosen = ()
+    # Whether all subsamples are trained first, and balls around their support rows grow.
+    has_radii: ClassVar[bool] = False
+
+    @classmethod
+    def parts(cls) -> tuple[StorePart, ...]:
+        """As of `Method`."""
+        return SAMPLING_PARTS
 
     @abstractmethod
     def searcher(self) -> "type[SampleSearch]":
         """Return the search that trains one model after the other."""
 
-    def cut(self, begun: "Beginning") -> Partition:
+    def demand(self, outlook: Outlook) -> Demand:
+        """As of `Method`."""
+        from daskls.methods.sampling.demand import demand_of_samples
+
+        return demand_of_samples(self, outlook, has_radii=self.has_radii)
+
+    def cut(self, begun: Beginning) -> Partition:
         """Grow a tree on the sample; it decides only which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
         return grow_trunks(begun)
 
-    def fit(self, begun: "Beginning", clock: "StageClock", client: Any) -> None:
+    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
         """Gather the rows, train on drawn ones, then on the rows near their support rows."""
         from daskls.methods.sampling.fit import fit_samples
 
@@ -55,15 +68,14 @@ class Sampling(SamplingSpec, Method):
 
     def clean_up(self, root: Root) -> None:
         """Remove other models, and the rows that they were trained on."""
-        kept = [(own.first_leaf, own.last_leaf) for own in ModelReader(root.path).bundles]
-        drop_others(root.path, kept)
+        kept = [(own.first_leaf, own.last_leaf) for own in ModelReader(root.store).bundles]
+        drop_others(root.store, kept)
         super().clean_up(root)
-        remove_parts(root.path)
         root.store.drop("rows", "leaves", "partition")
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""
-        return f"{len(finished_bundles(root.path))} candidates are trained"
+        return f"{len(finished_bundles(root.store))} candidates are trained"
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ class LocalSampling(Sampling):
 
     name = "local-sampling"
     step = "radius_scale"
+    has_radii = True
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""

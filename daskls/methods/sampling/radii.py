@@ -16,12 +16,12 @@ from daskls.methods.sampling.balls import (
     merge_draws,
     positive_radii,
 )
+from daskls.methods.sampling.parts import has_part, read_part, write_part
 from daskls.methods.sampling.plan import most_pairs
 from daskls.methods.sampling.search import N_SEARCH_TASKS, SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, SUPPORT, TrainJob, fit_subsamples
 from daskls.records import Float64, Int64
 from daskls.run.compute import compute_each
-from daskls.store.parts import has_part, read_part, write_part
 
 __all__ = ["MAX_RADIUS_STEPS", "RadiusSearch"]
 

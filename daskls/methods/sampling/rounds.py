@@ -1,11 +1,11 @@
 """Procedure CGLQ: each round trains an SVM on the rows near the last one's support rows."""
 
 from daskls.methods.sampling.enrich import EnrichJob, merge_round, nearest_of, search_support
+from daskls.methods.sampling.parts import has_part, read_part
 from daskls.methods.sampling.plan import SEARCHED_ROWS
 from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import SAMPLES, read_drawn
 from daskls.records import Int64
-from daskls.store.parts import has_part, read_part
 
 __all__ = ["RoundSearch"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
+from daskls.methods.sampling.parts import kind_path, read_part, write_part
 from daskls.methods.sampling.plan import cache_nbytes, check_trained
 from daskls.methods.sampling.select import evaluate_candidates
 from daskls.methods.sampling.spec import SamplingSpec
@@ -29,7 +30,6 @@ from daskls.run.contract import Beginning
 from daskls.run.gather import rows_handle
 from daskls.run.progress import StageClock
 from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
-from daskls.store.parts import kind_path, read_part, write_part
 
 __all__ = ["SampleSearch", "Step", "errors_of", "stalls"]
 
@@ -60,7 +60,7 @@ class SampleSearch:
         self, begun: Beginning, sampling: SamplingSpec, clock: StageClock, client: Any
     ) -> None:
         self.begun, self.sampling, self.clock, self.client = begun, sampling, clock, client
-        self.root = begun.root.path
+        self.root = begun.root.store
         n_rows, n_classes = begun.scan.n_kept, begun.scan.target.n_classes
         self.fraction, n_subsamples = sampling_sizes(
             sampling.sample_fraction, sampling.n_subsamples, n_rows, n_classes

@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from daskls.methods.average import slab_rows
+from daskls.methods.sampling.parts import (
+    ROW_ARRAYS,
+    has_part,
+    read_part,
+    read_part_rows,
+    write_part,
+)
 from daskls.methods.scores import labels_of, model_scores
 from daskls.partition.subsamples import Draws
 from daskls.records import AnyArray, CellReport, Int64, LocalModel, SolverSpec
@@ -16,8 +22,7 @@ from daskls.run.gather import RowsHandle
 from daskls.solvers.hinge.large import fit_large
 from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
-from daskls.store.models import finished_bundles, write_bundle
-from daskls.store.parts import ROW_ARRAYS, has_part, read_part, read_part_rows, write_part
+from daskls.store.models import has_bundle, write_bundle
 
 __all__ = [
     "DRAWN",
@@ -57,9 +62,9 @@ class SamplingJob:
     n_further: int = 0
 
     @property
-    def root(self) -> Path:
-        """The model's folder."""
-        return Path(self.handle.path)
+    def root(self) -> str:
+        """The model's store."""
+        return self.handle.root
 
 
 def as_arrays(rows: Rows) -> dict[str, AnyArray]:
@@ -195,7 +200,7 @@ def fit_sample(step: int, job: TrainJob) -> None:
     The sample's part holds positions in the order of row numbers. A retry finds the model.
     """
     own = job.own
-    if (step, step) in finished_bundles(own.root):
+    if has_bundle(own.root, step, step):
         return
     found = read_part(own.root, SAMPLES, step, step, ("places",))
     with one_blas_thread():
@@ -218,7 +223,7 @@ def fit_constant(step: int, job: TrainJob) -> None:
     A retry finds the model.
     """
     own = job.own
-    if (step, step) in finished_bundles(own.root):
+    if has_bundle(own.root, step, step):
         return
     reader = own.handle.open()
     totals = np.zeros(own.n_classes)

@@ -19,7 +19,7 @@ from daskls.records import Float32, Float64, Int64, KernelSpec
 from daskls.solvers.data import Counts
 from daskls.solvers.hinge.problem import Problem
 
-__all__ = ["finish_folds"]
+__all__ = ["Finish", "finish_folds"]
 
 # Solvers aim at this share of the limit, so that the rounding of their sums seldom decides.
 AIM = 0.9
@@ -59,12 +59,12 @@ def finish_folds(
     -----
     A fold whose gap stays above its limit is counted in ``problem.counts.n_at_limit``.
     """
-    finish = _Finish(problem, rows, kernel, cost, folds, betas, offsets)
+    finish = Finish(problem, rows, kernel, cost, folds, betas, offsets)
     finish.run()
     return finish.betas, finish.offsets
 
 
-class _Finish:
+class Finish:
     """The fold models of one pair, their limits, and their products with the kernel matrix."""
 
     def __init__(
@@ -84,15 +84,14 @@ class _Finish:
         self.limits = problem.spec.tol * np.abs(self.bounds).sum(axis=1, dtype=float)
         # Whether kernel values are computed in float64, not taken from ``problem.K``.
         self.exact = False
-        self.products = np.empty(0)
+        self.products: Float32 | Float64 = np.empty(0)
 
     def run(self) -> None:
         """Solve and measure in turn, as long as that brings the open ones nearer.
 
         The first gradient need not be exact: it is measured anew after the solve.
         """
-        self.products = np.empty_like(self.betas)
-        multiply_rows(self.problem.K, self.betas, self.products)
+        self.first_products()
         n_steps = sum([self._solve(at) for at in range(len(self.folds))])
         gaps = self._measure()
         goes_on = gaps > self.limits
@@ -104,6 +103,15 @@ class _Finish:
             goes_on &= (gaps > self.limits) & (gaps <= STUCK * before)
         n_at_limit = int((gaps > self.limits).sum())
         self.problem.counts.add(Counts(n_steps, len(self.folds), n_at_limit))
+
+    def first_products(self) -> None:
+        """Write the products of the start: those of float32 kernel values do."""
+        self.products = np.empty_like(self.betas)
+        multiply_rows(self.problem.K, self.betas, self.products)
+
+    def exact_rows(self) -> Float64:
+        """Return the rows in float64."""
+        return self.rows.astype(float)
 
     def _solve(self, at: int) -> int:
         """Train one fold's model on from the gradient last measured; return the steps taken."""
@@ -146,7 +154,7 @@ class _Finish:
         if not self.exact:
             panel: Float64 = self.problem.K[own].astype(float)
             return panel
-        A = self.rows.astype(float)
+        A = self.exact_rows()
         kernel = find_kernel(self.kernel.name)
         base = kernel.block(A[own], A)
         return kernel.apply(base, self.kernel, base)

@@ -183,4 +183,4 @@ def aim_of(target: Target) -> Aim:
     ClassAim(n=3)
     """
     kind = ClassAim if target.kind == "classes" else NumberAim
-    return kind(target.n_functions)
+    return kind(target.n_aims)

@@ -1,0 +1,197 @@
+"""Space cut into cells of bounded size, answers at levels: quantiles and expectiles."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from daskls.errors import DataError
+from daskls.estimators.base import LocalRegressor
+from daskls.estimators.cells import Candidates, CellEstimator
+from daskls.estimators.docs import share_docs
+from daskls.estimators.inputs import levels_of
+from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
+from daskls.methods.cells.method import Voronoi
+from daskls.records import AnyArray, Float64, SolverSpec
+from daskls.solvers.registry import find_measure, losses_of
+
+__all__ = ["VoronoiQuantileRegressor"]
+
+
+@share_docs()
+class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
+    """Local quantile regression on a spatial partition: every cell its own model.
+
+    Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
+    is learned first. In each cell and for each level a kernel model answers what a share of y, the
+    level, does not exceed: of the levels 0.1 and 0.9 four fifths of y lie between. Or an expectile,
+    which stands to the mean as a quantile does to the median.
+
+    Parameters
+    ----------
+    cell_size : int, >= 2, or None
+        Maximum number of rows of a cell. None: 2000.
+    {quantile, level_loss, cell_kernel, level_C, cell_gamma, degree, coef0, level_cv}
+    {number_intercept, level_tol}
+    n_partitions : int, >= 1, default 1
+        The number of different partitions of space, whose answers are averaged, then sorted. X is
+        still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
+    {feature_coding, feature_scale, store, client, random_state, verbose}
+
+    Attributes
+    ----------
+    {n_features_in_, feature_names_in_}
+    {coded_features_, feature_scale_}
+    n_cells_ : int. Cells of all partitions.
+    stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
+    fit_report_ : record array (n_cells_,). One row a cell: rows, C (of several levels the geometric
+        mean), gamma, seconds, its partition, and as validation error the loss of rows that were
+        held out, in units of that of the best constant, the mean of all levels.
+
+    Notes
+    -----
+    y has one column. `predict` answers (n,) for one level, (n, q) for a sequence of q. Levels that
+    are fitted apart may cross where there are few rows. Answers of several are sorted, row by row,
+    after those of partitions are averaged: their pinball loss, summed over levels, never rises by
+    it (a single level's may).
+
+    One kernel matrix a cell serves all levels, whose models are the same as if each were asked
+    alone. Half as many levels take half the time of the training of cells.
+
+    References
+    ----------
+    Takeuchi, Le, Sears, Smola: Nonparametric quantile estimation, JMLR 2006. Newey, Powell:
+    Asymmetric least squares estimation and testing, Econometrica 1987. Chernozhukov, Fernandez-Val,
+    Galichon: Quantile and probability curves without crossing, Econometrica 2010. Thomann,
+    Blaschzyk, Meister, Steinwart: Spatial decompositions for large scale SVMs, AISTATS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskls import VoronoiQuantileRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((800, 1))
+    >>> y = np.sin(6 * X[:, 0]) + rng.exponential(0.2, 800)
+    >>> model = VoronoiQuantileRegressor(400, quantile=(0.1, 0.9), random_state=0).fit(X, y)
+    >>> found = model.predict(X)
+    >>> found.shape
+    (800, 2)
+    >>> bool(0.75 < ((found[:, 0] <= y) & (y <= found[:, 1])).mean() < 0.85)
+    True
+    """
+
+    _size_param = "cell_size"
+    _minds_space = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CellEstimator._parameter_constraints,
+        "cell_size": [Interval(Integral, 2, None, closed="left"), None],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+        "loss": [StrOptions(set(losses_of("numbers", of_levels=True)))],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "n_partitions": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        cell_size: int | None = None,
+        *,
+        quantile: float | Sequence[float] = 0.5,
+        loss: str = "pinball",
+        kernel: str = "auto",
+        C: Candidates = None,
+        gamma: Candidates = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        cv: int = 5,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        n_partitions: int = 1,
+        feature_coding: FeatureCodingParam = "auto",
+        feature_scale: FeatureScaleParam = "learned",
+        store: str | os.PathLike[str] | None = None,
+        client: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.cell_size = cell_size
+        self.quantile = quantile
+        self.loss = loss
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.n_partitions = n_partitions
+        self.feature_coding = feature_coding
+        self.feature_scale = feature_scale
+        self.store = store
+        self.client = client
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean over levels of D2: 1 is perfect, 0 what the best constant comes to.
+
+        Parameters
+        ----------
+        X : array (n, d), as for `predict`, or the path of a data set, or a table
+        y : array (n,), of any of these kinds; None if X is the path of a data set. Of a table the
+            name of its column of numbers; None: as in training.
+        sample_weight : array (n,), or None
+
+        Returns
+        -------
+        score : float. Of loss="pinball" scikit-learn's ``d2_pinball_score`` with a level as alpha;
+            of loss="expectile" 1 less the asymmetric squares in units of those of the expectile of
+            y.
+
+        Raises
+        ------
+        DataError : as `predict`; no y, no rows, several columns, or text
+        """
+        return super().score(X, y, sample_weight)
+
+    def _scored(self, y: AnyArray, numbers: Float64, weight: Float64 | None) -> float:
+        """As of `NumberAnswers`: the mean over levels of D2."""
+        if y.ndim > 1 and y.shape[1] > 1:
+            raise DataError(
+                f"y has {y.shape[1]} columns, but the model answers levels of one number a row. "
+                "Pass the column that it was trained on."
+            )
+        spec = self._reader.resolved.spec
+        measure, own = find_measure(spec), y.reshape(-1).astype(np.float64)
+        columns = numbers.reshape(len(own), -1).T
+        scores = [
+            measure.d2(own, values, level, weight)
+            for values, level in zip(columns, spec.levels, strict=True)
+        ]
+        return float(np.mean(scores))
+
+    def _method(self) -> Voronoi:
+        return Voronoi()
+
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "n_partitions": int(self.n_partitions)}
+
+    def _solver(self) -> SolverSpec:
+        """As of `CellEstimator`, with the levels."""
+        return replace(
+            super()._solver(),
+            quantile=levels_of(self.quantile),
+            cv=int(self.cv),
+            tol=float(self.tol),
+        )

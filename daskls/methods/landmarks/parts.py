@@ -1,0 +1,247 @@
+"""What an L3-SVM keeps in its store: landmarks, the cells' states by round, the finished model.
+
+``joint/<phase>-<round>/<first>-<last>`` holds what one task found for some cells: states, which the
+next round begins from, and statistics, which come last, name the states by their attempt, and are
+the marker. A fit that is called again finds its way through the statistics of the rounds it has
+done. States of a round go when no problem can return to them.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from daskls.partition.stored import read_as, stored
+from daskls.partition.voronoi import VoronoiCells
+from daskls.records import Float64, Table
+from daskls.store.artifacts import Location, open_store
+from daskls.store.backend import attempt_key, draw_attempt
+from daskls.store.caches import kept
+from daskls.store.contents import FINISH, POINTS_HELD, StorePart
+from daskls.store.groups import Group
+from daskls.store.guard import damaged, malformed_is_damage
+from daskls.store.layout import Root, report_to_json
+from daskls.store.packs import read_pack, write_pack
+from daskls.store.reader import ModelReader, write_index
+
+__all__ = [
+    "LANDMARK_PARTS",
+    "CellStates",
+    "LinearModel",
+    "count_rounds",
+    "drop_phase",
+    "drop_states",
+    "read_landmarks",
+    "read_linear_model",
+    "read_states",
+    "read_stats",
+    "write_landmarks",
+    "write_linear_model",
+    "write_states",
+]
+
+LANDMARKS_GROUP, JOINT = "landmarks", "joint"
+_HERE = "methods/landmarks"
+# A round begins where the one before ended, whose states may be gone.
+PHASE = ("{series}-*",)
+LANDMARK_PARTS = (
+    StorePart(
+        "index",
+        _HERE,
+        f"center float64 d; {POINTS_HELD}; landmarks float64 l, d; theta float64 p, cells, l; "
+        "intercepts float64 p",
+    ),
+    StorePart(
+        LANDMARKS_GROUP,
+        _HERE,
+        "rows float64 l, d",
+        follows=(JOINT, "index"),
+        forgets=("selected",),
+    ),
+    StorePart(
+        f"{JOINT}/*/*.states",
+        f"{_HERE}, before its marker",
+        "biases float64 p; theta float64 cells, p, l; deltas float64 cells, p",
+        "no round returns to them",
+        "packs",
+        PHASE,
+    ),
+    StorePart(
+        f"{JOINT}/*/*.stats",
+        f"{_HERE}: the marker",
+        "stats float64 cells, p, statistics; attempt int64",
+        FINISH,
+        "packs",
+        PHASE,
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CellStates:
+    """The state of some cells in some problems.
+
+    Attributes
+    ----------
+    biases : float64 array, shape (p,). Of each problem.
+    theta : float64 array, shape (c, p, l)
+    deltas : float64 array, shape (c, p). The smoothing reached.
+    """
+
+    biases: Float64
+    theta: Float64
+    deltas: Float64
+
+
+def _keys(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
+    """Return the keys of some cells' packs in one round: of states, and of statistics."""
+    name = f"{JOINT}/{phase}-{number:03d}/{cells[0]:06d}-{cells[1]:06d}"
+    return f"{name}.states", f"{name}.stats"
+
+
+def write_states(
+    root: Location,
+    phase: str,
+    number: int,
+    cells: tuple[int, int],
+    states: CellStates,
+    stats: Float64,
+) -> None:
+    """Write what a task found; the statistics last, they are the marker.
+
+    Parameters
+    ----------
+    root, phase, number, cells : name the task
+    states : CellStates
+    stats : float64 array, shape (c, p, N_STATS)
+    """
+    store, attempt = open_store(root), draw_attempt()
+    key, marker = _keys(phase, number, cells)
+    key = attempt_key(key, attempt)
+    write_pack(store, key, {f.name: getattr(states, f.name) for f in fields(CellStates)})
+    if not write_pack(store, marker, {"stats": stats, "attempt": np.array(attempt)}):
+        # Another attempt was first, and its marker names its own states.
+        store.drop(key)
+
+
+def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) -> Float64 | None:
+    """Return the statistics of a task that is done, or None.
+
+    Raises
+    ------
+    DamageError : they are not what was written
+    """
+    store, marker = open_store(root), _keys(phase, number, cells)[1]
+    return read_pack(store, marker, ["stats"])["stats"] if store.exists(marker) else None
+
+
+def read_states(root: Location, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
+    """Return the states that a task reached.
+
+    Raises
+    ------
+    DamageError : they are gone, or not what was written
+    """
+    store, (key, marker) = open_store(root), _keys(phase, number, cells)
+    # Statistics of before name no attempt.
+    attempt = int(read_pack(store, marker).get("attempt", 0))
+    names = [f.name for f in fields(CellStates)]
+    return CellStates(**read_pack(store, attempt_key(key, attempt), names))
+
+
+def count_rounds(root: Root) -> int:
+    """Return how many rounds are begun."""
+    return len(root.store.names(JOINT))
+
+
+def drop_states(root: Location, phase: str, number: int) -> None:
+    """Remove the states of a round from which no solve continues; its statistics stay."""
+    open_store(root).drop(f"{JOINT}/{phase}-{number:03d}/*.states")
+
+
+def drop_phase(root: Location, phase: str) -> None:
+    """Remove all rounds of a phase."""
+    open_store(root).drop(f"{JOINT}/{phase}-*")
+
+
+def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None:
+    """Write the landmarks, and gamma where the projection has one."""
+    root.write_group(LANDMARKS_GROUP, {"rows": landmarks}, {"gamma": gamma})
+
+
+def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
+    """Return landmarks and gamma, or None if they are not chosen yet.
+
+    Raises
+    ------
+    DamageError
+    """
+    group = root.find_group(LANDMARKS_GROUP)
+    if group is None:
+        return None
+    return group.read("rows", shape=(None, root.n_features), kind="f"), _read_gamma(group)
+
+
+def _read_gamma(group: Group) -> float | None:
+    """Return the width that a group keeps, or None where the projection has none."""
+    with malformed_is_damage(group.where()):
+        gamma = group.attrs["gamma"]
+        return None if gamma is None else float(str(gamma))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Linear functions of landmark projections, one a cell and class, with one bias a class.
+
+    Attributes
+    ----------
+    cells : VoronoiCells. Rows are projected around its center c.
+    landmarks : float64 array, shape (l, d). Minus c.
+    gamma : float of ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``
+    theta : float64 array, shape (q, k, l). One problem for two classes, else one a class.
+    intercepts : float64 array, shape (q,)
+    """
+
+    cells: VoronoiCells
+    landmarks: Float64
+    gamma: float | None
+    theta: Float64
+    intercepts: Float64
+
+
+def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
+    """Write the finished model, then set the marker.
+
+    Parameters
+    ----------
+    root : Root
+    model : LinearModel
+    report : structured array of `CellReport.dtype`, one row a cell
+    """
+    arrays, attributes = stored(model.cells)
+    own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
+    values = {**attributes, "gamma": model.gamma, "report": report_to_json(report)}
+    write_index(root, {**arrays, **own}, values, [], [len(report)])
+
+
+@kept(maxsize=8)
+def read_linear_model(reader: ModelReader) -> LinearModel:
+    """Return the model; read once and kept with its reader.
+
+    Raises
+    ------
+    DamageError : when the index holds no such model
+    """
+    index, d = reader.index, reader.meta["n_features"]
+    cells = read_as(VoronoiCells, index)
+    if len(cells.center) != d:
+        raise damaged(index.where(), f"its clusters are of {len(cells.center)} features")
+    n_problems = 1 if reader.n_classes == 2 else reader.n_classes
+    landmarks = index.read("landmarks", shape=(None, d), kind="f")
+    shape = n_problems, cells.n_leaves, len(landmarks)
+    return LinearModel(
+        cells,
+        landmarks,
+        _read_gamma(index),
+        index.read("theta", shape=shape, kind="f"),
+        index.read("intercepts", shape=(n_problems,), kind="f"),
+    )

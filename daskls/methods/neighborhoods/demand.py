@@ -1,0 +1,138 @@
+"""The work of methods on neighborhoods, before rows are read."""
+
+import math
+from collections.abc import Iterator
+
+from daskls.methods.neighborhoods.cover import MIN_SEARCHED, N_SEARCHES, NBYTES_A_ROW
+from daskls.methods.neighborhoods.left_out import N_RUNNING, ROUNDS
+from daskls.methods.neighborhoods.plan import MAX_BATCHES, neighborhood_nbytes, plan_batch
+from daskls.methods.neighborhoods.spec import NeighborSpec
+from daskls.plan import (
+    BUNDLE_S,
+    Demand,
+    Outlook,
+    StageDemand,
+    Work,
+    bundle_cost,
+    model_nbytes,
+    n_selecting,
+)
+from daskls.run.gather import gather_stage
+from daskls.solvers.grid import count_gammas
+
+__all__ = ["demand_of_centers", "demand_of_rows"]
+
+SEARCH = "methods.neighborhoods.timed:search_leaf"
+FIT = "methods.neighborhoods.timed:fit_neighborhood"
+CHOOSE = "methods.neighborhoods.timed:choose_and_fit"
+COMPARE = "methods.neighborhoods.timed:compare_candidates"
+# Queries of a search that is timed; leaves that a search reads, in the mean.
+QUERIES, LEAVES_READ = 256, 4
+# Centers for each that would do if no two covered the same row; rows searched for each center. As
+# of ijcnn1, Covertype, a checkerboard and two spirals of 10^5 to 3 10^6 rows.
+OVERLAP, SEARCHED = 2.1, 1.4
+
+
+def demand_of_rows(method: NeighborSpec, outlook: Outlook) -> Demand:
+    """Return the demand of methods whose model is their rows: queries do the rest."""
+    method = method.capped(outlook.extent.n_rows)
+    stages = outlook.grown, gather_stage(outlook), *_selections(method, outlook)
+    return Demand(stages, 0, _rows_nbytes(outlook))
+
+
+def demand_of_centers(method: NeighborSpec, outlook: Outlook) -> Demand:
+    """Return the demand of models around centers that cover all rows."""
+    extent = outlook.extent
+    method = method.capped(extent.n_rows)
+    k = method.n_neighbors[len(method.n_neighbors) // 2]
+    n_centers = _n_centers(extent.n_rows, method.inner(k))
+    train = _train(method, outlook, k, n_centers)
+    stages = (
+        outlook.grown,
+        gather_stage(outlook),
+        *_selections(method, outlook),
+        _cover(outlook, k, n_centers),
+        train,
+    )
+    models = model_nbytes(extent.sizes, n_centers * k)
+    kept = _rows_nbytes(outlook) if method.assign == "point" else 0
+    client = NBYTES_A_ROW * extent.n_rows
+    return Demand(stages, n_centers, models + kept, client, train.n_tasks)
+
+
+def _n_centers(n_rows: int, n_inner: int) -> int:
+    """Return the expected number of centers.
+
+    >>> _n_centers(1_000_000, 500), _n_centers(100, 100)
+    (4200, 1)
+    """
+    return max(round(OVERLAP * n_rows / n_inner), 1) if n_inner < n_rows else 1
+
+
+def _rows_nbytes(outlook: Outlook) -> int:
+    return outlook.extent.n_rows * outlook.extent.sizes.row_nbytes
+
+
+def _searching(n_queries: float) -> Work:
+    return Work(SEARCH, QUERIES, LEAVES_READ * n_queries / QUERIES)
+
+
+def _selections(method: NeighborSpec, outlook: Outlook) -> tuple[StageDemand, ...]:
+    """Return the stage that chooses for all neighborhoods, if one does."""
+    if method.selection not in ("local", "grid", "left_out"):
+        return ()
+    extent, k = outlook.extent, max(method.n_neighbors)
+    nbytes = neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, 1)
+    n_tasks, works = _selecting(method, outlook)
+    return (StageDemand("select", n_tasks, nbytes, tuple(works)),)
+
+
+def _selecting(method: NeighborSpec, outlook: Outlook) -> tuple[int, list[Work]]:
+    """Return the tasks of a selection, and their work."""
+    n_rows, spec = outlook.extent.n_rows, outlook.extent.sizes.spec
+    n_candidates = count_gammas(spec, method.percentiles) * spec.n_costs
+    if method.selection == "local":
+        compared = [Work(COMPARE, k, method.n_selected) for k in method.n_neighbors]
+        return method.n_selected, [_searching(method.n_selected), *compared]
+    if method.selection == "left_out":
+        asked = n_selecting(n_rows)
+        n_models = asked * sum(_running(n_candidates))
+        return 3 * N_SEARCHES, [_searching(asked), Work(FIT, method.n_neighbors[0], n_models)]
+    return (spec.cv + 1) * N_SEARCHES, list(_of_folds(method, n_rows, spec.cv, n_candidates))
+
+
+def _running(n_candidates: int) -> Iterator[float]:
+    """Yield how many candidates run on each share of the rows, times that share."""
+    before = 0.0
+    for share, n in zip(ROUNDS, (n_candidates, *N_RUNNING), strict=True):
+        yield (share - before) * min(n, n_candidates)
+        before = share
+
+
+def _of_folds(method: NeighborSpec, n_rows: int, n_folds: int, n_candidates: int) -> Iterator[Work]:
+    """Yield the work of the whole method, fold by fold."""
+    for k in method.n_neighbors:
+        n_centers = _n_centers(n_rows * (n_folds - 1) // n_folds, method.inner(k))
+        yield _searching(n_rows + n_folds * (1 + SEARCHED) * n_centers)
+        yield Work(FIT, k, n_folds * n_centers * n_candidates)
+
+
+def _cover(outlook: Outlook, n_neighbors: int, n_centers: int) -> StageDemand:
+    sizes, leaf_rows = outlook.extent.sizes, outlook.extent.leaf_rows
+    searched = SEARCHED * n_centers
+    # Rounds begin with few rows, and double.
+    n_rounds = 3 + round(2 * math.log2(max(n_centers / 64, 1)))
+    a_round = min(max(round(searched / n_rounds / MIN_SEARCHED), 1), N_SEARCHES)
+    nbytes = neighborhood_nbytes(sizes, n_neighbors, leaf_rows, 1)
+    return StageDemand("cover", n_rounds * a_round, nbytes, (_searching(searched),), n_rounds)
+
+
+def _train(method: NeighborSpec, outlook: Outlook, k: int, n_centers: int) -> StageDemand:
+    sizes, leaf_rows = outlook.extent.sizes, outlook.extent.leaf_rows
+    batch = plan_batch(sizes, k, leaf_rows, outlook.resources)
+    cost = float(k) ** 2
+    most = max(min(int(bundle_cost(n_centers * cost) / cost), MAX_BATCHES * batch), 1)
+    work = Work(CHOOSE if method.selection == "each" else FIT, k, n_centers)
+    nbytes = neighborhood_nbytes(sizes, k, leaf_rows, batch)
+    works = _searching(n_centers), work
+    return StageDemand("train", -(-n_centers // most), nbytes, works, task_s=BUNDLE_S)

@@ -1,0 +1,84 @@
+"""What a fit on samples keeps in its store between its tasks, part by part, until it ends.
+
+``sampling/<kind>/<first>-<last>`` is a pack of named arrays; it appears whole, so that it is its
+own marker. All of it goes when the model is finished.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from daskls.records import AnyArray
+from daskls.store.artifacts import Location, open_store
+from daskls.store.contents import FINISH, ROWS_HELD, StorePart
+from daskls.store.exchange import Rows
+from daskls.store.models import bundle_key
+from daskls.store.packs import read_pack, write_pack
+
+__all__ = [
+    "ROW_ARRAYS",
+    "SAMPLING_PARTS",
+    "has_part",
+    "kind_path",
+    "read_part",
+    "read_part_rows",
+    "write_part",
+]
+
+FOLDER = "sampling"
+# What the arrays of `Rows` are called there.
+ROW_ARRAYS = {"X": "X", "codes": "targets", "weights": "weights", "numbers": "numbers"}
+NUMBERED = "numbers int64 n; places int64 n"
+PLACED = f"{ROWS_HELD}; places int64 n"
+FURTHER_HELD = "further_numbers int64 n; further_order int64 n; further_places int64 n"
+SAMPLING_PARTS = tuple(
+    StorePart(f"{FOLDER}/{kind}/*", "methods/sampling", holds, FINISH, "packs", tuple(follows))
+    for kind, holds, *follows in (
+        ("initial", PLACED),
+        ("samples", NUMBERED),
+        ("drawn", f"{PLACED}; order int64 n; {FURTHER_HELD}"),
+        ("support", PLACED),
+        # The model is the marker of both.
+        ("kept", PLACED, "bundles/{name}"),
+        ("balls*", NUMBERED),
+        ("nearest*", NUMBERED),
+        ("radii", "radii float64 radii"),
+    )
+)
+
+
+def kind_path(kind: str) -> str:
+    """Return the folder of a kind of parts, as the functions on bundles name it."""
+    return f"{FOLDER}/{kind}"
+
+
+def _key(kind: str, first: int, last: int) -> str:
+    return bundle_key(first, last, kind_path(kind))
+
+
+def has_part(root: Location, kind: str, first: int, last: int) -> bool:
+    """Whether a part is on disk."""
+    return open_store(root).exists(_key(kind, first, last))
+
+
+def write_part(
+    root: Location, kind: str, first: int, last: int, arrays: Mapping[str, AnyArray]
+) -> None:
+    """Write named arrays; a part that is there stays."""
+    write_pack(root, _key(kind, first, last), arrays)
+
+
+def read_part(
+    root: Location, kind: str, first: int, last: int, names: Iterable[str]
+) -> dict[str, AnyArray]:
+    """Read some of a part's arrays.
+
+    Raises
+    ------
+    DamageError : it is missing, or not what was written
+    """
+    return read_pack(root, _key(kind, first, last), names)
+
+
+def read_part_rows(root: Location, kind: str, first: int, last: int) -> Rows:
+    """Read a part that was written with the arrays of `Rows`."""
+    found = read_part(root, kind, first, last, ROW_ARRAYS)
+    return Rows(**{field: found[name] for name, field in ROW_ARRAYS.items()})

@@ -1,0 +1,204 @@
+"""The bill of a fit before its work: tasks, bytes, seconds, and what would be refused."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from daskls.plan.bundles import Resources
+from daskls.plan.demand import Demand, Paces, StageDemand, seconds_of
+from daskls.plan.exchange import ExchangePlan
+from daskls.plan.limits import mib
+from daskls.plan.words import format_seconds
+
+__all__ = ["Bill", "StageBill", "bill_stages"]
+
+HEAD = ("stage", "tasks", "largest task", "CPU")
+
+
+@dataclass(frozen=True)
+class StageBill:
+    """One stage of a bill.
+
+    Attributes
+    ----------
+    name : str. As in ``stage_s_``; "cut" is the client's own work on the sample.
+    n_tasks : int. 0: the client does it.
+    nbytes : int. Projected peak of its largest task.
+    cpu_s : float, or None where nothing was timed. Expected CPU seconds of all its tasks.
+    longest_s : float, or None. Of its longest tasks, those of rounds one after the other.
+    n_rounds : int. Rounds of tasks, one after the other.
+    """
+
+    name: str
+    n_tasks: int
+    nbytes: int
+    cpu_s: float | None = None
+    longest_s: float | None = None
+    n_rounds: int = 1
+
+    def wall_s(self, n_slots: int) -> float:
+        """Return the expected seconds at so many slots, each on a core of its own."""
+        return max((self.cpu_s or 0.0) / n_slots, self.longest_s or 0.0)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a fit is expected to cost.
+
+    Attributes
+    ----------
+    estimator : str
+    n_rows, n_features : int
+    stages : tuple of StageBill, in their order
+    n_bundles : int. Tasks that train; one holds a cell at a time.
+    n_models : int. Cells, or what else has a model of its own.
+    resources : Resources. Slots, and what a task may use.
+    client_nbytes : int. What the client holds at its peak beside its baseline.
+    worker_nbytes : int. Of the process of one slot, its baseline included.
+    exchange : ExchangePlan. Requests, bytes on disk, bytes of the manifest.
+    model_nbytes : int. At the most.
+    refusals : tuple of str. What `fit` would refuse, each with the parameter to change.
+    notes : tuple of str. What was assumed.
+    busy : float, >= 1. Seconds that passed for each of the processor's while pieces were timed.
+    """
+
+    estimator: str
+    n_rows: int
+    n_features: int
+    stages: tuple[StageBill, ...]
+    n_bundles: int
+    n_models: int
+    resources: Resources
+    client_nbytes: int
+    worker_nbytes: int
+    exchange: ExchangePlan
+    model_nbytes: int
+    refusals: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    busy: float = 1.0
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks of all stages."""
+        return sum(stage.n_tasks for stage in self.stages)
+
+    @property
+    def task_nbytes(self) -> int:
+        """Projected peak of the largest task."""
+        return max((stage.nbytes for stage in self.stages), default=0)
+
+    @property
+    def cpu_s(self) -> float | None:
+        """Expected CPU seconds of all stages; None where nothing was timed."""
+        known = [stage.cpu_s for stage in self.stages if stage.cpu_s is not None]
+        return sum(known) if known else None
+
+    def wall_s(self, n_slots: int | None = None) -> float | None:
+        """Return the expected seconds of the fit; None where nothing was timed.
+
+        Parameters
+        ----------
+        n_slots : int, or None for those of ``resources``. Each on a core of its own.
+        """
+        if self.cpu_s is None:
+            return None
+        slots = self.resources.n_slots if n_slots is None else n_slots
+        return sum(stage.wall_s(slots) for stage in self.stages)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return what it comes to in all, as names and values to be read."""
+        may = f"of {mib(self.resources.task_nbytes)} that a task may use"
+        exchange = self.exchange
+        found = [
+            ("tasks", f"{self.n_tasks:,}, {self.n_bundles:,} of them bundles"),
+            ("models", f"{self.n_models:,}"),
+            ("largest task", f"{mib(self.task_nbytes)} {may}"),
+            ("client", f"{mib(self.client_nbytes)} beside what it holds"),
+            ("a worker of one slot", mib(self.worker_nbytes)),
+            ("exchange", f"{mib(exchange.nbytes)}, {exchange.requests:,} reads and writes"),
+            ("model", f"{mib(self.model_nbytes)} at the most"),
+        ]
+        cpu_s, wall_s, slots = self.cpu_s, self.wall_s(), self.resources.n_slots
+        if cpu_s is not None and wall_s is not None:
+            found += [
+                ("CPU, expected", format_seconds(cpu_s)),
+                (f"wall, {slots:,} slots", format_seconds(wall_s)),
+            ]
+        return found
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return the stages as rows of a table."""
+        return [
+            (
+                stage.name,
+                f"{stage.n_tasks:,}" if stage.n_tasks else "client",
+                mib(stage.nbytes) if stage.n_tasks else "",
+                "" if stage.cpu_s is None else f"{stage.cpu_s:,.1f} s",
+            )
+            for stage in self.stages
+        ]
+
+    @property
+    def title(self) -> str:
+        """What is to be fitted."""
+        return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
+
+    def remarks(self) -> Iterator[tuple[str, str]]:
+        """Yield what would be refused, and what was assumed."""
+        yield from (("refused", text) for text in self.refusals)
+        yield from (("assumed", text) for text in self.notes)
+
+    def __str__(self) -> str:
+        lines = [self.title, "", *_aligned([HEAD, *self.rows()]), ""]
+        lines += [f"{name:22}{value}" for name, value in self.pairs()]
+        if self.refusals or self.notes:
+            lines.append("")
+        lines += [f"{name}: {text}" for name, text in self.remarks()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        parts = [f"<h4>{escape(self.title)}</h4>", _table([HEAD, *self.rows()])]
+        parts.append(_table(self.pairs()))
+        parts += [f"<p><b>{n}</b>: {escape(text)}</p>" for n, text in self.remarks()]
+        return "".join(parts)
+
+
+def bill_stages(
+    common: Sequence[StageDemand], demand: Demand, paces: Paces | None
+) -> tuple[StageBill, ...]:
+    """Return the stages of a fit with their seconds, where pieces of work were timed."""
+    return tuple(_billed(stage, paces) for stage in (*common, *demand.stages))
+
+
+def _billed(stage: StageDemand, paces: Paces | None) -> StageBill:
+    own = StageBill(stage.name, stage.n_tasks, stage.nbytes, n_rounds=stage.n_rounds)
+    if paces is None:
+        return own
+    work_s = sum(seconds_of(work, paces) for work in stage.works)
+    cpu_s = work_s + stage.n_tasks * stage.task_s
+    # Tasks of one round run beside each other; the client's work is beside nobody's.
+    share = max(stage.share, stage.n_rounds / max(stage.n_tasks, stage.n_rounds))
+    longest_s = work_s * min(share, 1.0) + stage.n_rounds * stage.task_s
+    return StageBill(
+        own.name, own.n_tasks, own.nbytes, cpu_s, min(longest_s, cpu_s), stage.n_rounds
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines whose columns, but for the first, end below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            own.rjust(width) if i else own.ljust(width)
+            for i, (own, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as a table of HTML."""
+    cell = "<td style='padding:1px 14px 1px 0;text-align:left'>{}</td>"
+    inner = ("".join(cell.format(escape(own)) for own in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in inner)}</table>"

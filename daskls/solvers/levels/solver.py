@@ -1,0 +1,174 @@
+"""Local regression at levels: one kernel matrix a cell, one function a level."""
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
+
+import numpy as np
+
+from daskls.records import (
+    F8,
+    CellReport,
+    Float64,
+    KernelSpec,
+    LocalModel,
+    SolverSpec,
+    Targets,
+)
+from daskls.solvers.base import CellRows, LocalSolver, Sizes
+from daskls.solvers.registry import find_measure
+from daskls.solvers.rows import LocalRows, rows_nbytes
+from daskls.solvers.squares.solver import cell_kernel, in_float32
+from daskls.solvers.tube import MOST_MOVED
+
+__all__ = ["LevelProblem", "LevelsSolver", "SolvedLevel"]
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedLevel:
+    """The function of one level.
+
+    Attributes
+    ----------
+    beta : float64 array, shape (m,). Coefficients of the rows.
+    offset : float
+    cost : float. C, of y in units of its deviation.
+    loss : float. The weighted mean over rows that were held out; NaN where none was.
+    on_edge : bool. Whether C is the least or the largest of several.
+    n_steps, n_trained, n_at_limit, n_tried : int. As of `CellReport`.
+    """
+
+    beta: Float64
+    offset: float
+    cost: float
+    loss: float
+    on_edge: bool = False
+    n_steps: int = 0
+    n_trained: int = 1
+    n_at_limit: int = 0
+    n_tried: int = 1
+
+
+class LevelProblem(Protocol):
+    """One cell, whose kernel matrix serves all levels."""
+
+    @property
+    def diagonal(self) -> Float64:
+        """The kernel matrix's diagonal."""
+
+    def solve(self, level: float) -> SolvedLevel:
+        """Choose C and train, for one level; what is asked beside it changes nothing."""
+
+
+class LevelsSolver(LocalSolver):
+    """Trains a function a level in each cell, each with a C of its own.
+
+    What a level comes to does not depend on the levels that are asked beside it.
+    """
+
+    @abstractmethod
+    def problem(
+        self, cell: CellRows, own: LocalRows, kernel: KernelSpec, spec: SolverSpec
+    ) -> LevelProblem:
+        """Return the problem of a cell that has something to learn."""
+
+    def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
+        """As of `LocalSolver`: what the best constant loses at each level."""
+        measure, y = find_measure(spec), cast(Float64, targets)[:, 0]
+        losses = tuple(measure.constant_loss(y, level, weights) for level in spec.levels)
+        return replace(spec, constant_losses=losses)
+
+    def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
+        """Select C and train, cell by cell.
+
+        Yields
+        ------
+        model : LocalModel. Constants where all rows, or their numbers, are equal.
+        """
+        for cell in cells:
+            yield self._fit_cell(cell, spec)
+
+    def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
+        own = LocalRows.of(cell.X, np.zeros(len(cell.X), np.int32), cell.weights, spec)
+        y = cast(Float64, cell.targets)[:, 0]
+        report = replace(own.described(cell.report), n_classes=0)
+        if own.radius == 0.0 or (y == y[0]).all():
+            return self._constants(y, own, report)
+        kernel = cell_kernel(spec, own.rows)
+        problem = self.problem(cell, own, kernel, spec)
+        solved = [problem.solve(level) for level in spec.levels]
+        betas = np.stack([one.beta for one in solved], axis=1)
+        support = np.flatnonzero(betas.any(axis=1))
+        if not len(support):
+            # C x weight so small that nothing is learned but where the levels lie.
+            model = self._constants(y, own, report)
+            return replace(model, intercepts=np.array([one.offset for one in solved]))
+        rows, coef = in_float32(
+            own.rows[support], betas[support], problem.diagonal[support], MOST_MOVED
+        )
+        report = replace(
+            _told(report, solved, spec, self.cost_unit(spec)),
+            gamma=kernel.gamma,
+            n_support=len(support),
+            seconds=time.perf_counter() - own.started,
+        )
+        return LocalModel(
+            frame=own.frame,
+            rows=rows,
+            coef=coef,
+            classes=np.arange(len(solved), dtype=np.int32),
+            class_ptr=np.array([0, *[len(rows)] * len(solved)], np.int64),
+            intercepts=np.array([one.offset for one in solved]),
+            kernel=kernel,
+            report=report,
+            decision="values",
+        )
+
+    def _constants(self, y: Float64, own: LocalRows, report: CellReport) -> LocalModel:
+        """Return the model of a cell whose rows, or whose numbers, are all equal."""
+        measure, levels = find_measure(own.spec), own.spec.levels
+        found = [measure.constant(y, own.weights, level) for level in levels]
+        return replace(
+            own.constant(report),
+            classes=np.arange(len(levels), dtype=np.int32),
+            class_ptr=np.zeros(len(levels) + 1, np.int64),
+            intercepts=np.array(found),
+            decision="values",
+        )
+
+    def cost_unit(self, spec: SolverSpec) -> float:
+        """Return C as users give it, over C of y in units of its deviation."""
+        return 1.0
+
+    def nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that a cell of so many rows adds: two matrices, and vectors of folds."""
+        m, cv, q = n_rows, sizes.spec.cv, len(sizes.spec.levels)
+        return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 4 * q + 16) * m * F8
+
+    def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """As of `LocalSolver`; coefficients may be kept in two parts."""
+        return 2 * super().model_nbytes(sizes, n_rows)
+
+    def n_coefficients(self, sizes: Sizes) -> int:
+        """As of `LocalSolver`: one function a level."""
+        return len(sizes.spec.levels)
+
+
+def _told(
+    report: CellReport, solved: list[SolvedLevel], spec: SolverSpec, unit: float
+) -> CellReport:
+    """Return a report with what all levels came to: C in the geometric mean, losses relative."""
+    units = spec.constant_losses or (1.0,) * len(solved)
+    relative = [one.loss / (own or 1.0) for one, own in zip(solved, units, strict=True)]
+    return replace(
+        report,
+        C=float(np.exp(np.mean([np.log(one.cost * unit) for one in solved]))),
+        validation_error=float(np.mean(relative)),
+        n_steps=sum(one.n_steps for one in solved),
+        n_at_limit=sum(one.n_at_limit for one in solved),
+        n_trained=sum(one.n_trained for one in solved),
+        n_tried=sum(one.n_tried for one in solved),
+        edge="C" if any(one.on_edge for one in solved) else "",
+    )

@@ -1,0 +1,214 @@
+"""The encoding of named columns as features: a record that a model keeps as JSON.
+
+A number stays as it is, true and false become 1 and 0, a category becomes one column a value. Where
+training rows had missing values, a median stands for them and a column more says so.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.records import AnyArray, Float64, Mask
+from daskls.sources.arrow import as_numbers, as_text, column_of, compute_module
+
+__all__ = ["ColumnEncoding", "TableEncoding", "Unknown"]
+
+Unknown = Literal["error", "zero"]
+FLAGS = ("false", "true")
+MAX_LISTED = 12
+
+
+@dataclass(frozen=True)
+class ColumnEncoding:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    kind : "number", "flag" (true or false) or "category"
+    categories : tuple of str. Sorted values of a category.
+    fill : float or None. The substitute for a missing value; None where training rows had none.
+    """
+
+    name: str
+    kind: str = "number"
+    categories: tuple[str, ...] = ()
+    fill: float | None = None
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features that the column becomes."""
+        values = [f"{self.name}={value}" for value in self.categories]
+        missing = [] if self.fill is None else [f"{self.name} is missing"]
+        return [*(values if self.kind == "category" else [self.name]), *missing]
+
+    def describe(self) -> str:
+        """Describe the encoding of the column in a few words."""
+        kinds = {
+            "number": "a number",
+            "flag": "true or false, as 1 or 0",
+            "category": f"{len(self.categories)} categories, a column each",
+        }
+        if self.fill is None:
+            return kinds[self.kind]
+        filled = "zeros" if self.kind == "category" else f"{self.fill:g}"
+        return f"{kinds[self.kind]}; missing values as {filled}, with a column that says so"
+
+
+@dataclass(frozen=True)
+class TableEncoding:
+    """The encoding of a table's columns as features; the same for training rows and queries.
+
+    Attributes
+    ----------
+    columns : tuple of ColumnEncoding. The features come in this order.
+    label : str or None. The column of labels.
+    unknown : "error" or "zero". A category that training rows had not becomes an error, or a zero
+        in each of its columns.
+    dtype : str. Of the features.
+    weight : str or None. The column of the weights of training rows.
+    """
+
+    columns: tuple[ColumnEncoding, ...]
+    label: str | None = None
+    unknown: Unknown = "error"
+    dtype: str = "float64"
+    weight: str | None = None
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of all features."""
+        return [name for column in self.columns for name in column.feature_names]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns that become features."""
+        return [column.name for column in self.columns]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoding as JSON values."""
+        values = {**asdict(self), "columns": [_column_to_json(column) for column in self.columns]}
+        return {key: value for key, value in values.items() if (key, value) != ("weight", None)}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """Return the encoding that `to_json` wrote."""
+        columns = tuple(
+            ColumnEncoding(**{**column, "categories": tuple(column.get("categories", ()))})
+            for column in values["columns"]
+        )
+        return cls(**{**values, "columns": columns})
+
+    def with_unknown(self, unknown: Unknown) -> Self:
+        """Return the encoding with another treatment of categories that training rows had not."""
+        return replace(self, unknown=unknown)
+
+    def describe(self) -> list[str]:
+        """Return lines that describe the encoding; columns of plain numbers share one line."""
+        plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
+        shown = ", ".join(plain[:MAX_LISTED]) + (", ..." if len(plain) > MAX_LISTED else "")
+        lines = [] if self.label is None else [f"label: {self.label}"]
+        lines += [] if self.weight is None else [f"weights: {self.weight}"]
+        lines += [f"{len(plain)} numbers as they are: {shown}"] if plain else []
+        others = [c for c in self.columns if c.name not in set(plain)]
+        return lines + [f"{column.name}: {column.describe()}" for column in others]
+
+    def check_columns(self, names: list[str]) -> None:
+        """Refuse a table that lacks a column; their order does not matter.
+
+        Raises
+        ------
+        DataError
+        """
+        lacking = [name for name in self.column_names if name not in set(names)]
+        if lacking:
+            raise DataError(
+                f"The table has no column {', '.join(map(repr, lacking[:MAX_LISTED]))}, which the "
+                f"model was trained on; its columns are {', '.join(names[:MAX_LISTED])}. Pass "
+                "tables with the columns of the training table, in any order."
+            )
+
+    def encode(self, batch: Any, first_row: int) -> AnyArray:
+        """Return the features of one batch: (m, d).
+
+        Parameters
+        ----------
+        batch : Arrow batch or table, (m, columns)
+        first_row : int. The number of its first row, for errors.
+
+        Raises
+        ------
+        DataError : a missing value where training rows had none, an unseen category, text among
+            numbers; with column and row
+        """
+        X = np.zeros((batch.num_rows, len(self.feature_names)), self.dtype)
+        start = 0
+        for column in self.columns:
+            stop = start + len(column.feature_names)
+            self._fill(X[:, start:stop], column, column_of(batch, column.name), first_row)
+            start = stop
+        return X
+
+    def _fill(self, out: AnyArray, column: ColumnEncoding, values: Any, first_row: int) -> None:
+        """Write the features of one column into zeros."""
+        if column.kind == "number":
+            numbers = as_numbers(values, column.name, first_row)
+            missing = np.isnan(numbers)
+            out[:, 0] = np.where(missing, column.fill or 0.0, numbers)
+        else:
+            codes, missing = self._codes(column, values, first_row)
+            if column.kind == "flag":
+                out[:, 0] = np.where(missing, column.fill or 0.0, codes)
+            else:
+                known = np.flatnonzero(codes >= 0)
+                out[known, codes[known].astype(np.intp)] = 1
+        if column.fill is not None:
+            out[:, -1] = missing
+        elif missing.any():
+            row = first_row + int(np.argmax(missing))
+            raise DataError(
+                f"Column {column.name!r} has a missing value in row {row} (the first is 0), but "
+                "had none in training. Fill it, remove the row, or train on a table that has some, "
+                'with missing="median".'
+            )
+
+    def _codes(self, column: ColumnEncoding, values: Any, first_row: int) -> tuple[Float64, Mask]:
+        """Return the number of each value's category, -1 where it has none; and what is missing."""
+        compute = compute_module()
+        text = as_text(values)
+        text = compute.utf8_lower(text) if column.kind == "flag" else text
+        known = FLAGS if column.kind == "flag" else column.categories
+        missing = np.asarray(text.is_null())
+        found = compute.index_in(text, value_set=type_of(text, known))
+        codes: Float64 = np.asarray(compute.fill_null(found, -1)).astype(np.float64)
+        unseen = (codes < 0) & ~missing
+        if unseen.any() and (self.unknown == "error" or column.kind == "flag"):
+            row = int(np.argmax(unseen))
+            listed = ", ".join(known[:MAX_LISTED])
+            raise DataError(
+                f"Column {column.name!r} holds {text[row].as_py()!r} in row {first_row + row} (the "
+                f"first is 0), which no training row had; it knows {listed}. Correct it, or let "
+                'unknown categories be zeros: --unknown zero, or fit(..., unknown="zero").'
+            )
+        return codes, missing
+
+
+def _column_to_json(column: ColumnEncoding) -> dict[str, Any]:
+    """Return one column as JSON values, without what is as usual."""
+    usual = asdict(ColumnEncoding(column.name, column.kind))
+    values = {**asdict(column), "categories": list(column.categories)}
+    usual["categories"] = []
+    return {
+        key: value
+        for key, value in values.items()
+        if key in ("name", "kind") or value != usual[key]
+    }
+
+
+def type_of(text: Any, known: tuple[str, ...]) -> Any:
+    """Return values as an Arrow array of the type of a text."""
+    from daskls.sources.arrow import import_arrow
+
+    return import_arrow().array(list(known), text.type)

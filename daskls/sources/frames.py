@@ -1,0 +1,233 @@
+"""Tables in memory or behind Dask, as Arrow batches: pandas, Polars, Arrow, Dask, xarray.
+
+None of these packages is imported here: what is given brings its own.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import dask
+from dask.delayed import Delayed
+
+from daskls.errors import DataError
+from daskls.sources.arrow import import_arrow
+from daskls.sources.base import TableSource, batch_rows, check_unique
+from daskls.sources.parquet import open_parquet
+from daskls.store.dataset_checks import WRITE_AGAIN
+from daskls.store.files import disk_errors
+
+__all__ = ["TableKind", "column_names", "find_frame", "open_frame", "with_labels"]
+
+DASK = "dask.DataFrame"
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A kind of tables that are no files.
+
+    Attributes
+    ----------
+    kind : as of `daskls.sources.door.Source`: "frame" where NumPy makes an array of it, as
+        scikit-learn would
+    where : str. What to call it in errors.
+    open : called with a table, a folder for what has to be on disk first, and ``where``
+    """
+
+    kind: Literal["frame", "table", "dask table"]
+    where: str
+    open: Callable[[Any, Path, str], TableSource]
+
+
+def frame_name(X: Any) -> str | None:
+    """Return the package and class of what may be a table, as "pandas.DataFrame"."""
+    # A delayed object has every attribute that it is asked for.
+    if isinstance(X, Delayed):
+        return None
+    if dask.is_dask_collection(X) and hasattr(X, "npartitions") and hasattr(X, "columns"):
+        return DASK
+    kind = type(X)
+    return f"{kind.__module__.split('.')[0]}.{kind.__name__}"
+
+
+def find_frame(X: Any) -> TableKind | None:
+    """Return what kind of a table this is; None of anything else."""
+    return FRAMES.get(frame_name(X) or "")
+
+
+def open_frame(X: Any, scratch: Path) -> TableSource:
+    """Open a table of any known package.
+
+    Parameters
+    ----------
+    X : a table, one of `FRAMES`
+    scratch : Path. A folder, for what has to be on disk first; the caller removes it.
+    """
+    frame = find_frame(X)
+    assert frame is not None
+    return frame.open(X, scratch, frame.where)
+
+
+def all_columns(X: Any) -> list[Any]:
+    """Return what the columns of a table are called, text or not; none of an array."""
+    # A table of Arrow calls the columns themselves so.
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    return [] if names is None or callable(names) else list(names)
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a table, or of an array that has such; else None.
+
+    Names that are not text, as the numbers that pandas gives, are no names.
+
+    Raises
+    ------
+    DataError : when some names are text and others are not
+    """
+    names = all_columns(X)
+    are_text = {isinstance(name, str) for name in names}
+    if are_text == {True, False}:
+        other = next(name for name in names if not isinstance(name, str))
+        raise DataError(
+            f"Feature names are only supported if all of them are text, but X has {other!r} "
+            f"({type(other).__name__}) among them. Convert them with "
+            "X.columns = X.columns.astype(str)."
+        )
+    return names if are_text == {True} else None
+
+
+def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return a Dask DataFrame with its labels as a column, and the column's name.
+
+    Anything else than labels that are a series of the same partitions is returned as it is.
+    """
+    if frame_name(X) != DASK or not hasattr(y, "to_frame") or not dask.is_dask_collection(y):
+        return X, y
+    name = y.name if isinstance(y.name, str) and y.name not in X.columns else "label"
+    if name in X.columns:
+        raise DataError(
+            f"X has a column {name!r} already, which y would be; name the column of X that holds "
+            "the labels, as in fit(X, NAME)."
+        )
+    return X.assign(**{name: y}), name
+
+
+def _open_arrow(table: Any, scratch: Path, where: str) -> TableSource:
+    """Open an Arrow table."""
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        rows = batch_rows(len(names))
+        for start in range(0, table.num_rows, rows):
+            yield table.select(names).slice(start, rows)
+
+    return TableSource(where, table.schema, batches, table.num_rows)
+
+
+def _open_batch(batch: Any, scratch: Path, where: str) -> TableSource:
+    """Open an Arrow batch."""
+    return _open_arrow(import_arrow().Table.from_batches([batch]), scratch, where)
+
+
+def _open_polars(frame: Any, scratch: Path, where: str) -> TableSource:
+    """Open a Polars DataFrame, which Arrow holds already."""
+    return _open_arrow(frame.to_arrow(), scratch, where)
+
+
+def _open_lazy(frame: Any, scratch: Path, where: str) -> TableSource:
+    """Open a Polars LazyFrame: Polars' own streaming engine keeps its memory bounded."""
+    path = scratch / "lazy.parquet"
+    with disk_errors(path, WRITE_AGAIN):
+        scratch.mkdir(parents=True, exist_ok=True)
+        frame.sink_parquet(path)
+    return open_parquet([path], None, where)
+
+
+def _open_pandas(frame: Any, scratch: Path, where: str) -> TableSource:
+    """Open a pandas DataFrame; a slice of rows is turned into Arrow at a time."""
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        rows = batch_rows(len(names))
+        for start in range(0, len(frame), rows):
+            yield _from_pandas(frame.iloc[start : start + rows][names], where)
+
+    schema = _from_pandas(frame, where, schema_only=True)
+    return TableSource(where, schema, batches, len(frame))
+
+
+def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
+    """Return a pandas DataFrame as an Arrow table, or its schema."""
+    arrow = import_arrow()
+    check_unique(list(frame.columns), where)
+    odd = [name for name in frame.columns if not isinstance(name, str)]
+    if odd:
+        raise DataError(
+            f"{where} has a column named {odd[0]!r} ({type(odd[0]).__name__}); columns are known "
+            "by names that are text. Convert them with X.columns = X.columns.astype(str)."
+        )
+    try:
+        if schema_only:
+            return arrow.Schema.from_pandas(frame, preserve_index=False)
+        return arrow.Table.from_pandas(frame, preserve_index=False)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError, arrow.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"{where} has a column that is neither numbers nor text nor categories: {error}. "
+            "Give each column values of one kind."
+        ) from error
+
+
+def _open_dask(frame: Any, scratch: Path, where: str) -> TableSource:
+    """Open a Dask DataFrame; one partition is in memory at a time."""
+    schema = _from_pandas(frame._meta_nonempty, where, schema_only=True)
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        for part in frame[names].to_delayed():
+            (rows,) = dask.compute(part)
+            yield _from_pandas(rows, where)
+
+    return TableSource(where, schema, batches)
+
+
+def _open_xarray(dataset: Any, scratch: Path, where: str) -> TableSource:
+    """Open an xarray Dataset whose variables are columns along one dimension."""
+    arrow = import_arrow()
+    dims = {tuple(variable.dims) for variable in dataset.data_vars.values()}
+    if len(dims) != 1 or len(next(iter(dims))) != 1:
+        raise DataError(
+            f"{where} has variables of the dimensions {sorted(map(list, dims))}; as a table each "
+            "is a column, along one dimension that all share. Stack the others first "
+            "(Dataset.stack), or pass a DataArray of rows and features with y."
+        )
+    ((dim,),) = dims
+    names_of_all = [str(name) for name in dataset.data_vars]
+    n_rows = int(dataset.sizes[dim])
+
+    def batch(names: list[str], start: int, stop: int) -> Any:
+        part = dataset[names].isel({dim: slice(start, stop)}).compute()
+        return arrow.table({name: _plain(part[name].values) for name in names})
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        rows = batch_rows(len(names))
+        for start in range(0, n_rows, rows):
+            yield batch(names, start, start + rows)
+
+    return TableSource(where, batch(names_of_all, 0, 1).schema, batches, n_rows)
+
+
+def _plain(values: Any) -> Any:
+    """Return values as Arrow takes them: text of fixed width as objects; NaN is missing."""
+    arrow = import_arrow()
+    values = values.astype(object) if values.dtype.kind in "UT" else values
+    return arrow.array(values, from_pandas=True)
+
+
+# One line a kind; what is given brings its package, by whose name and class it is known.
+FRAMES = {
+    "pandas.DataFrame": TableKind("frame", "The DataFrame", _open_pandas),
+    "polars.DataFrame": TableKind("frame", "The polars.DataFrame", _open_polars),
+    "polars.LazyFrame": TableKind("table", "The LazyFrame", _open_lazy),
+    "pyarrow.Table": TableKind("frame", "The pyarrow.Table", _open_arrow),
+    "pyarrow.RecordBatch": TableKind("table", "The pyarrow.RecordBatch", _open_batch),
+    "xarray.Dataset": TableKind("table", "The xarray Dataset", _open_xarray),
+    DASK: TableKind("dask table", "The Dask DataFrame", _open_dask),
+}

@@ -1,0 +1,320 @@
+"""The first pass over a table: the kind of each column, its missing values and their substitute."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import Any, Literal
+
+import numpy as np
+
+from daskls.errors import DataError
+from daskls.partition.shuffle import row_keys
+from daskls.records import Float64, Keys, TargetKind
+from daskls.seeds import MEDIAN_ROWS
+from daskls.sources.arrow import (
+    as_numbers,
+    as_text,
+    column_of,
+    import_arrow,
+    is_category,
+    is_date,
+    is_number,
+    is_text,
+    try_numbers,
+)
+from daskls.sources.base import TableSource, listed
+from daskls.sources.coders import LabelCoder, NumberCoder, scan_of
+from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
+from daskls.sources.labels import add_labels
+
+__all__ = ["MAX_CATEGORIES", "Missing", "ScannedTable", "scan_labels", "scan_table"]
+
+Missing = Literal["refuse", "median"]
+MAX_CATEGORIES = 64
+# Rows that a median is taken of: its rank is then within 1 % of the middle.
+MEDIAN_SAMPLE = 8192
+# "1,5" and "1,000": as categories they would fit, and mean nothing.
+COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?)\s*")
+# Types that float32 holds exactly.
+SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
+
+
+@dataclass(frozen=True)
+class ScannedTable:
+    """The findings of the first pass."""
+
+    n_rows: int
+    encoding: TableEncoding
+    labels: LabelCoder | NumberCoder | None
+
+
+@dataclass
+class _MedianSample:
+    """The values of the rows whose keys are least: the same rows for any batches."""
+
+    keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
+    values: Float64 = field(default_factory=lambda: np.empty(0))
+
+    def add(self, keys: Keys, values: Float64) -> None:
+        """Take the values of a batch that are there."""
+        there = ~np.isnan(values)
+        if len(self.keys) >= MEDIAN_SAMPLE:
+            there &= keys < self.keys.max()
+        keys, values = np.r_[self.keys, keys[there]], np.r_[self.values, values[there]]
+        least = np.argsort(keys, kind="stable")[:MEDIAN_SAMPLE]
+        self.keys, self.values = keys[least], values[least]
+
+    def median(self) -> float:
+        """Return the median; 0 of no values."""
+        return float(np.median(self.values)) if len(self.values) else 0.0
+
+
+class _Column:
+    """What is known of one column so far."""
+
+    def __init__(self, name: str, kind: Any, *, with_median: bool) -> None:
+        self.name = name
+        self.kind = kind
+        # What is text in a file may be a number; what is text in a frame is not.
+        self.may_be_number = not (is_category(kind) or import_arrow().types.is_boolean(kind))
+        self.values: set[str] | None = set()
+        self.first_text: tuple[int, str] | None = None
+        self.first_missing: int | None = None
+        self.sample = _MedianSample() if with_median else None
+
+    def add(self, values: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
+        """Take a batch of values."""
+        numbers = self._numbers(values, row, is_typed=is_typed)
+        missing = np.asarray(values.is_null()) if numbers is None else np.isnan(numbers)
+        if self.first_missing is None and missing.any():
+            self.first_missing = row + int(np.argmax(missing))
+        if numbers is not None and self.sample is not None:
+            self.sample.add(keys, numbers)
+        if numbers is not None and is_number(values.type):
+            return
+        if self.values is not None:
+            self.values |= set(as_text(values).unique().drop_null().to_pylist())
+            if len(self.values) > MAX_CATEGORIES:
+                self.values = None
+
+    def _numbers(self, values: Any, row: int, *, is_typed: bool) -> Float64 | None:
+        """Return the batch as numbers, if the column is of numbers as far as is known."""
+        if not self.may_be_number or (is_typed and is_text(values.type)):
+            numbers = None
+        elif is_text(values.type):
+            numbers = try_numbers(values)
+        else:
+            numbers = as_numbers(values, self.name, row)
+        if numbers is None and self.may_be_number and values.null_count < len(values):
+            self.may_be_number = False
+            held = values.drop_null().to_pylist()
+            texts = [v for v in held if not isinstance(v, str) or not _reads(v, is_typed)]
+            self.first_text = (row, str(texts[0] if texts else held[0]))
+        return numbers
+
+    def encoding(self) -> ColumnEncoding:
+        """Decide what becomes of the column."""
+        has_missing = self.first_missing is not None
+        if self.may_be_number:
+            median = self.sample.median() if has_missing and self.sample is not None else None
+            return ColumnEncoding(self.name, "number", fill=median)
+        fill, values = 0.0 if has_missing else None, self.values or set()
+        if values and {value.lower() for value in values} <= set(FLAGS):
+            return ColumnEncoding(self.name, "flag", fill=fill)
+        return ColumnEncoding(self.name, "category", tuple(sorted(values)), fill)
+
+    def held(self) -> str | None:
+        """Say what the column holds if it becomes no features."""
+        if self.may_be_number:
+            return None
+        if self.values is not None and _are_dates(self.values):
+            return "text that is dates"
+        if self.values and all(map(COMMA_NUMBER.fullmatch, self.values)):
+            return f"numbers with commas ({min(self.values)!r}); write 1,5 as 1.5"
+        if self.values is not None:
+            return None
+        first = ""
+        if self.first_text is not None:
+            first = f" ({self.first_text[1]!r} is the first, from row {self.first_text[0]} on)"
+        return f"text{first} of more than {MAX_CATEGORIES} different values"
+
+
+def _reads(value: str, is_typed: bool) -> bool:
+    """Whether a text of a file is a number."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return not is_typed
+
+
+def _are_dates(values: set[str]) -> bool:
+    """Whether all texts begin as ISO dates do."""
+    heads = [value.strip()[:10] for value in values]
+    return bool(heads) and all(
+        len(h) == 10 and h[4] == h[7] == "-" and (h[:4] + h[5:7] + h[8:]).isdigit() for h in heads
+    )
+
+
+def scan_table(
+    source: TableSource,
+    label: str | None,
+    *,
+    drop: list[str] | None = None,
+    missing: Missing = "refuse",
+    unknown: Unknown = "error",
+    seed: int = 0,
+    kind: TargetKind = "classes",
+) -> ScannedTable:
+    """Read a table once and decide the encoding of its columns.
+
+    Parameters
+    ----------
+    source : TableSource
+    label : str or None. The column of labels; None: there is none.
+    drop : columns to leave out
+    missing : "refuse", or "median": the median stands for a missing number, zeros for a missing
+        category, and a column more says so
+    unknown : "error" or "zero", for queries
+    seed : int. Of the rows that medians are taken of.
+    kind : "classes" or "numbers". What the column of labels holds.
+
+    Raises
+    ------
+    DataError : columns that become no numbers; no rows, or no features
+    """
+    names = _feature_columns(source, label, drop or [])
+    kinds = {name: source.schema.field(name).type for name in names}
+    refused = {name: held for name, kind in kinds.items() if (held := _held_by_kind(kind))}
+    columns = [
+        _Column(name, kind, with_median=missing == "median")
+        for name, kind in kinds.items()
+        if name not in refused
+    ]
+    labels = None if label is None else scan_of(kind)
+    row = 0
+    # Though some are refused already, all are read: one error names every column.
+    read = [column.name for column in columns]
+    for batch in source.batches(read if label is None else [*read, label]):
+        keys = row_keys(np.arange(row, row + batch.num_rows), MEDIAN_ROWS(seed))
+        for column in columns:
+            values = column_of(batch, column.name)
+            column.add(values, keys, row, is_typed=source.is_typed)
+        if labels is not None and label is not None:
+            add_labels(labels, column_of(batch, label), source, label, row)
+        row += batch.num_rows
+    if not row:
+        raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
+    refused |= {column.name: held for column in columns if (held := column.held())}
+    gaps = [column for column in columns if missing == "refuse" and column.name not in refused]
+    _check_columns(
+        source.where,
+        {name: refused[name] for name in names if name in refused},
+        {c.name: c.first_missing for c in gaps if c.first_missing is not None},
+    )
+    found = tuple(column.encoding() for column in columns)
+    encoding = TableEncoding(found, label, unknown, _dtype(source, kinds))
+    _check_features(encoding.feature_names, source.where)
+    return ScannedTable(row, encoding, None if labels is None else labels.finish())
+
+
+def _check_features(names: list[str], where: str) -> None:
+    """Refuse features of one name, as a column "a=b" and the value "b" of a column "a" are.
+
+    Raises
+    ------
+    DataError
+    """
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"{where}: two columns become the feature {twice[0]!r}; rename one of them, or leave "
+            "it out: --drop NAME, or fit(..., drop=[NAME])."
+        )
+
+
+def _feature_columns(source: TableSource, label: str | None, drop: list[str]) -> list[str]:
+    """Return the columns that become features; names to leave out may be joined by commas."""
+    known = set(source.names)
+    dropped = {part for name in drop for part in ([name] if name in known else name.split(","))}
+    strange = sorted(dropped - known)
+    if strange:
+        raise DataError(
+            f"{source.where} has no column {', '.join(map(repr, strange))} to leave out; its "
+            f"columns are {listed(source.names)}."
+        )
+    names = [name for name in source.names if name != label and name not in dropped]
+    if not names:
+        raise DataError(f"{source.where} has no feature columns besides the label {label!r}.")
+    return names
+
+
+def _held_by_kind(kind: Any) -> str | None:
+    """Say what a column holds if its kind is neither numbers, nor text, nor categories."""
+    if is_date(kind):
+        return f"dates or times ({kind})"
+    types = import_arrow().types
+    known = is_number(kind) or is_text(kind) or is_category(kind)
+    if known or types.is_boolean(kind) or types.is_null(kind):
+        return None
+    return f"{kind}, which is neither numbers, text nor categories"
+
+
+def _check_columns(where: str, refused: dict[str, str], gaps: dict[str, int]) -> None:
+    """Refuse columns that become no features, and those with missing values, all of them at once.
+
+    Parameters
+    ----------
+    where : str. What to call the table.
+    refused : what each of the former holds, by name
+    gaps : the first row without a value of each of the latter, by name
+
+    Raises
+    ------
+    DataError
+    """
+    said = []
+    if refused:
+        told = listed([f"column {name!r} holds {held}" for name, held in refused.items()])
+        said.append(
+            f"{told}. No distance is defined for that. Leave such columns out: "
+            f"{_drop_line(list(refused))}, or fit(..., drop={list(refused)}); or make numbers of "
+            "them first, of dates as days since a fixed one."
+        )
+    if gaps:
+        told = listed([f"column {n!r} has a missing value in row {row}" for n, row in gaps.items()])
+        said.append(
+            f"{told} (the first is 0). Fill or remove such rows, or let the median stand for them "
+            'and a column say so: --missing median, or fit(..., missing="median").'
+        )
+    if said:
+        raise DataError(f"{where}: {' Besides, '.join(said)}")
+
+
+def _drop_line(names: list[str]) -> str:
+    """Return the options that leave columns out, as a shell takes them.
+
+    >>> _drop_line(["id", "the day", "a,b"])
+    "--drop 'id,the day' --drop a,b"
+    """
+    joined = [",".join(name for name in names if "," not in name)]
+    apart = [name for name in names if "," in name]
+    return " ".join(f"--drop {quote(text)}" for text in [*joined, *apart] if text)
+
+
+def _dtype(source: TableSource, kinds: dict[str, Any]) -> str:
+    """Return the type of the features: float32 where it holds all values exactly."""
+    is_small = source.is_typed and all(str(kind) in SMALL for kind in kinds.values())
+    return "float32" if is_small else "float64"
+
+
+def scan_labels(
+    source: TableSource, label: str, kind: TargetKind = "classes"
+) -> tuple[int, LabelCoder | NumberCoder]:
+    """Read the column of labels alone; return its rows, and what codes them."""
+    scan, row = scan_of(kind), 0
+    for batch in source.batches([label]):
+        add_labels(scan, column_of(batch, label), source, label, row)
+        row += batch.num_rows
+    return row, scan.finish()

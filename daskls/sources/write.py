@@ -1,0 +1,249 @@
+"""Rows of a source as a data set on Zarr: encoded as a model takes them, or numbers as they are."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError, StoreError
+from daskls.records import AnyArray
+from daskls.sources.arrow import as_numbers, column_of, import_arrow, is_number
+from daskls.sources.base import (
+    Block,
+    Features,
+    ReadOptions,
+    TableSource,
+    feature_dtype,
+    narrowed,
+    pick_label,
+)
+from daskls.sources.coders import LabelCoder, NumberCoder
+from daskls.sources.encoding import TableEncoding
+from daskls.sources.labels import raw_labels
+from daskls.sources.scan import scan_labels
+from daskls.store.artifacts import open_store
+from daskls.store.backend import Backend
+from daskls.store.dataset import Dataset, DatasetWriter
+
+__all__ = ["WEIGHTS", "RowsDone", "encoded", "plain", "write_features"]
+
+# Beside the data set: a folder for the weights of its rows.
+WEIGHTS = "weights"
+
+# Called with the rows that are done, and all of them if that is known.
+RowsDone = Callable[[int, int | None], None]
+
+
+def encoded(
+    source: TableSource,
+    encoding: TableEncoding,
+    *,
+    label: str | None = None,
+    labels: LabelCoder | NumberCoder | None = None,
+    n_rows: int | None = None,
+    with_names: bool = True,
+) -> Features:
+    """Return a table's features, as a model takes them.
+
+    Parameters
+    ----------
+    source : TableSource
+    encoding : TableEncoding. Its column of weights is read too.
+    label, labels : the column of labels and what codes them, or None
+    n_rows : int or None. How many there are, for progress.
+    with_names : bool. Whether the features keep their names.
+
+    Raises
+    ------
+    DataError : a column is lacking; in a block, as `TableEncoding.encode`
+    """
+    encoding.check_columns(source.names)
+    own = [name for name in (label, encoding.weight) if name is not None]
+
+    def blocks() -> Iterator[Block]:
+        first = 0
+        for batch in source.batches([*encoding.column_names, *own]):
+            y = None if label is None else raw_labels(column_of(batch, label), source)
+            X, weights = encoding.encode(batch, first), None
+            if encoding.weight is not None:
+                weights = as_numbers(column_of(batch, encoding.weight), encoding.weight, first)
+            yield X, y, weights
+            first += batch.num_rows
+
+    names, dtype = encoding.feature_names, np.dtype(encoding.dtype)
+    own_names = names if with_names else None
+    return Features(source.where, n_rows, len(names), dtype, own_names, labels, blocks)
+
+
+def plain(source: TableSource, options: ReadOptions) -> Features:
+    """Return a table's columns as features, numbers as they are; the label is read once before.
+
+    Raises
+    ------
+    DataError : a column is not numeric; in a block, a value that is missing or no number
+    """
+    where, names = source.where, source.names
+    column = pick_label(names, options.label, where)
+    label = None if column is None else names[column]
+    wanted = [name for i, name in enumerate(names) if i != column]
+    if not wanted:
+        raise DataError(
+            f"{where} has no feature columns besides the label {label!r}; pass label='none' where "
+            "that is a feature."
+        )
+    dtype = _plain_dtype(source, wanted) if options.dtype is None else options.dtype
+    if label is None:
+        n_rows, labels = _count_rows(source), None
+    else:
+        n_rows, labels = scan_labels(source, label, options.kind)
+
+    def blocks() -> Iterator[Block]:
+        first = 0
+        for batch in source.batches(names if label is not None else wanted):
+            columns = [_numbers(column_of(batch, name), name, first, where) for name in wanted]
+            y = None if label is None else raw_labels(column_of(batch, label), source)
+            X = np.column_stack(columns)
+            yield X if source.is_typed else narrowed(X, dtype, where), y, None
+            first += batch.num_rows
+
+    # Without a header the names are but numbers.
+    own = None if not source.is_typed and names == list(map(str, range(len(names)))) else wanted
+    return Features(where, n_rows, len(wanted), dtype, own, labels, blocks)
+
+
+def _count_rows(source: TableSource) -> int:
+    """Return the rows of a table, reading a column if need be."""
+    if source.n_rows is not None:
+        return source.n_rows
+    return sum(batch.num_rows for batch in source.batches(source.names[:1]))
+
+
+def _plain_dtype(source: TableSource, names: list[str]) -> np.dtype[Any]:
+    """Return the one type that holds every column; float32 of text."""
+    if not source.is_typed:
+        return np.dtype(np.float32)
+    types, dtypes = import_arrow().types, []
+    for name in names:
+        kind = source.schema.field(name).type
+        if not is_number(kind) and not types.is_boolean(kind):
+            raise DataError(
+                f"{source.where}, column {name!r}: type {kind} is not numeric; drop it, or name "
+                "the label column with `label`. `fit` takes categories as they are."
+            )
+        is_decimal = types.is_decimal(kind)
+        dtypes.append(np.dtype(np.float64 if is_decimal else kind.to_pandas_dtype()))
+    return feature_dtype(np.result_type(*dtypes), source.where)
+
+
+def _numbers(values: Any, name: str, first_row: int, where: str) -> AnyArray:
+    """Return a column of a batch as numbers of its own type.
+
+    Raises
+    ------
+    DataError : a value that is missing, or no number
+    """
+    if values.null_count:
+        row = first_row + int(np.argmax(np.asarray(values.is_null())))
+        raise DataError(
+            f"{where}, column {name!r}, row {row} (the first is 0): no value; remove such rows."
+        )
+    types = import_arrow().types
+    if types.is_boolean(values.type):
+        values = values.cast(import_arrow().uint8())
+    if types.is_integer(values.type) or types.is_floating(values.type):
+        numbers: AnyArray = values.to_numpy(zero_copy_only=False)
+        return numbers
+    return as_numbers(values, name, first_row, where)
+
+
+def write_features(
+    features: Features,
+    target: str,
+    *,
+    dtype: np.dtype[Any] | None = None,
+    chunk_rows: int | None = None,
+    overwrite: bool = False,
+    on_rows: RowsDone | None = None,
+) -> Dataset:
+    """Write features, and labels if there are some, as a data set; it appears whole or not at all.
+
+    Weights go into an array ``X`` of one column, in a folder `WEIGHTS` beside it.
+
+    Parameters
+    ----------
+    features : Features
+    target : str. A path or a URL, where nothing is or what may be replaced.
+    dtype : of the features on disk; None: their own
+    chunk_rows : int or None. Rows of a chunk; None: about 4 MiB of them.
+    overwrite : bool. Replace a data set.
+    on_rows : called after each chunk, and at the end with the number of all rows, or None
+
+    Raises
+    ------
+    DataError : a block cannot be read, or the source has other rows than at the first reading
+    StoreError : the disk refuses, or has no room
+    """
+    beside, dtype = os.path.dirname(target), features.dtype if dtype is None else dtype
+    folder = open_store(beside)
+    folder.make()
+    _check_room(features, dtype, folder)
+    labels, done, weights = features.labels, 0, None
+    with ExitStack() as stack:
+        writer = DatasetWriter(
+            target,
+            features.n_features,
+            dtype,
+            with_y=labels is not None,
+            y_dtype="int32" if labels is None else labels.dtype,
+            classes=None if labels is None else labels.classes,
+            feature_names=features.names,
+            source=Path(features.where).name,
+            chunk_rows=chunk_rows,
+            overwrite=overwrite,
+        )
+        stack.enter_context(writer)
+        for X, raw, own_weights in features.blocks():
+            y = None if labels is None or raw is None else labels.encode(raw)
+            if own_weights is not None:
+                if weights is None:
+                    weights = DatasetWriter(f"{beside}/{WEIGHTS}", 1, "float64", with_y=False)
+                    stack.enter_context(weights)
+                weights.append(own_weights[:, None])
+            for start in range(0, len(X), writer.chunk_rows):
+                rows = slice(start, start + writer.chunk_rows)
+                writer.append(X[rows], None if y is None else y[rows])
+                done += len(X[rows])
+                if on_rows is not None:
+                    on_rows(done, features.n_rows)
+        if features.n_rows not in (None, done):
+            raise DataError(
+                f"Read {done} rows of {features.where}, but {features.n_rows} at the first "
+                "reading; do not change the file while it is read."
+            )
+    if on_rows is not None and features.n_rows is None and done:
+        # Only now it is known how many there were.
+        on_rows(done, done)
+    return writer.close()
+
+
+def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> None:
+    """Refuse to begin what the disk has no room for: sparse rows are many times larger as dense.
+
+    Raises
+    ------
+    StoreError
+    """
+    n_rows = features.n_rows or 0
+    needed = n_rows * features.n_features * dtype.itemsize
+    free = folder.room()
+    # Whole numbers are packed; most floats hardly shrink.
+    if dtype.kind == "f" and needed > free:
+        raise StoreError(
+            f"No space left for {n_rows} rows of {features.n_features} features: they are "
+            f"{needed >> 20} MiB of {dtype} as dense rows, and {free >> 20} MiB are free in "
+            f"{folder}. Free some space, or give a larger disk; of sparse rows reduce the features "
+            "first, as with scikit-learn's TruncatedSVD."
+        )

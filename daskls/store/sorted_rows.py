@@ -1,0 +1,261 @@
+"""A file of rows sorted by leaf, and its marker: what the exchange is made of.
+
+A row is one record: features, targets, weight and global row number side by side, so that the rows
+of neighboring leaves are one range of the file. The marker names the file, by its attempt, and
+holds where each leaf begins and the checksum of its rows. A task that is killed or runs twice does
+no harm: see `store/artifacts.py`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskls.records import AnyArray, Codes, Float64, Int64, Reals, RowNumbers, Table, Targets
+from daskls.store.backend import Backend, attempt_key, draw_attempt
+from daskls.store.checksums import checksum
+from daskls.store.guard import NOT_WRITTEN, damaged, malformed_is_damage
+from daskls.store.packs import read_pack, write_pack
+
+__all__ = ["Marker", "Rows", "SortedRows", "Sums", "pack_rows", "record_of", "unpack_rows"]
+
+# Checksums of runs of rows.
+Sums = NDArray[np.uint32]
+# What is sorted into records at a time: the sorted copy of a block is never whole in memory.
+SORTED_NBYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as the exchange carries them.
+
+    Attributes
+    ----------
+    X : array, shape (m, d), the data set's dtype
+    targets : array. Class codes, int32 (m,), or numbers, float64 (m, t): see `daskls.targets`.
+    weights : float64 array, shape (m,)
+    numbers : int64 array, shape (m,). Global row numbers.
+    """
+
+    X: Reals
+    targets: Targets
+    weights: Float64
+    numbers: RowNumbers
+
+    @property
+    def codes(self) -> Codes:
+        """The targets of a fit of classes: no type tells its rows from those of numbers."""
+        return cast(Codes, self.targets)
+
+    def take(self, rows: Int64) -> "Rows":
+        """Return the given rows, in the given order."""
+        return Rows(self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows])
+
+
+def record_of(dtype: str, n_features: int, target_dtype: str, width: int) -> np.dtype[Any]:
+    """Return the dtype of a row's record.
+
+    >>> record_of("<f4", 28, "<i4", 1).itemsize
+    132
+    """
+    columns = [("X", dtype, (n_features,)), ("targets", target_dtype, (width,))]
+    return np.dtype([*columns, ("weights", "<f8"), ("numbers", "<i8")])
+
+
+def pack_rows(rows: Rows, order: Int64, record: np.dtype[Any]) -> Iterator[Table]:
+    """Yield the records of rows in the given order, some at a time."""
+    step = max(SORTED_NBYTES // record.itemsize, 1)
+    targets = rows.targets[:, None] if rows.targets.ndim == 1 else rows.targets
+    for start in range(0, len(order), step):
+        own = order[start : start + step]
+        piece = np.empty(len(own), record)
+        piece["X"], piece["targets"] = rows.X[own], targets[own]
+        piece["weights"], piece["numbers"] = rows.weights[own], rows.numbers[own]
+        yield piece
+
+
+def unpack_rows(records: Table) -> Rows:
+    """Return records as columns."""
+    names = records.dtype.names or ()
+    X, targets, weights, numbers = (np.ascontiguousarray(records[name]) for name in names)
+    # Codes are a column, numbers may be several.
+    return Rows(X, targets[:, 0] if targets.dtype.kind == "i" else targets, weights, numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Marker:
+    """What a file of sorted rows holds.
+
+    Attributes
+    ----------
+    offsets : int64 array, shape (n_leaves + 1,). The first row of each leaf, and their number.
+    sums : uint32 array, shape (n_leaves,). Of each leaf's records.
+    attempt : int. Whose data they are.
+    identity : int. The checksum of the values that a block was given.
+    """
+
+    offsets: Int64
+    sums: Sums
+    attempt: int
+    identity: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """A file of the rows of consecutive leaves, and its marker.
+
+    Attributes
+    ----------
+    store : Backend
+    key : str. Of both, without their endings.
+    record : dtype of a row
+    n_leaves : int
+    """
+
+    store: Backend
+    key: str
+    record: np.dtype[Any]
+    n_leaves: int
+
+    def data(self, attempt: int) -> str:
+        """Return the key of an attempt's rows."""
+        return attempt_key(f"{self.key}.rows", attempt)
+
+    @property
+    def marker(self) -> str:
+        """The key of the marker."""
+        return f"{self.key}.marker"
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is a marker."""
+        return self.store.exists(self.marker)
+
+    def drop(self) -> None:
+        """Remove the rows, of all attempts."""
+        # The marker first: what is left if the removal is cut off is nobody's.
+        for pattern in (self.marker, f"{self.key}.*rows"):
+            self.store.drop(pattern, strict=True)
+
+    def write(self, sections: Iterable[tuple[Int64, Iterable[Table]]], identity: int = 0) -> None:
+        """Write the rows, then their marker.
+
+        Parameters
+        ----------
+        sections : iterable of (counts, records). The leaves of one section come after those of the
+            one before; counts, (n_leaves,), are of each section's own rows, and the records are
+            sorted by leaf, in any pieces.
+        identity : int in [0, 2^64)
+        """
+        counts, sums = np.zeros(self.n_leaves, np.int64), np.zeros(self.n_leaves, np.uint32)
+        attempt = draw_attempt()
+        data = self.data(attempt)
+        with self.store.stream(data) as file:
+            for own, pieces in sections:
+                at = int(counts.sum())
+                counts += own
+                offsets = np.concatenate([[0], np.cumsum(counts)])
+                for piece in pieces:
+                    file.write(piece.data)
+                    _add_sums(sums, offsets, at, piece)
+                    at += len(piece)
+        kept = {
+            "offsets": np.concatenate([[0], np.cumsum(counts)]),
+            "sums": sums,
+            "checksum": np.array(identity, np.uint64),
+            "attempt": np.array(attempt),
+        }
+        if not write_pack(self.store, self.marker, kept, self.read_marker):
+            # Another attempt was first, and its marker names its own data: nobody reads these.
+            self.store.drop(data)
+
+    def read_marker(self) -> Marker:
+        """Return the marker of a file, which has the size that it says.
+
+        Raises
+        ------
+        DamageError : they are not what was written
+        """
+        found, where = read_pack(self.store, self.marker), self.store.where(self.marker)
+        offsets, sums = found.get("offsets", np.empty(0)), found.get("sums", np.empty(0))
+        rise = offsets.shape == (self.n_leaves + 1,) and sums.shape == (self.n_leaves,)
+        if not rise or offsets[0] or (np.diff(offsets) < 0).any():
+            raise damaged(where, "its offsets do not rise")
+        with malformed_is_damage(where):
+            marker = Marker(offsets, sums, int(found["attempt"]), int(found["checksum"]))
+        data, expected = self.data(marker.attempt), int(offsets[-1]) * self.record.itemsize
+        size = self.store.size(data)
+        if size != expected:
+            why = f"it has {size} bytes, and {expected} are expected"
+            raise damaged(self.store.where(data), why)
+        return marker
+
+    def read(self, marker: Marker, first: int, stop: int) -> Table:
+        """Return the records of leaves ``first`` up to ``stop``, by one read.
+
+        Raises
+        ------
+        DamageError : they are not what was written
+        """
+        start, end = marker.offsets[[first, stop]].tolist()
+        records = np.empty(end - start, self.record)
+        ends = marker.offsets[first : stop + 1] - start
+        fill_run(self.store, self.data(marker.attempt), records, start, ends, marker.sums[first:])
+        return records
+
+    def check(self) -> Marker:
+        """Read all of the rows; return their marker.
+
+        Raises
+        ------
+        DamageError : they are not what was written
+        """
+        marker, first = self.read_marker(), 0
+        most = max(SORTED_NBYTES // self.record.itemsize, 1)
+        while first < self.n_leaves:
+            # Leaves of about a piece, or one that is larger.
+            stop = int(np.searchsorted(marker.offsets, marker.offsets[first] + most, "right")) - 1
+            stop = min(max(stop, first + 1), self.n_leaves)
+            self.read(marker, first, stop)
+            first = stop
+        return marker
+
+
+def fill_run(
+    store: Backend, data: str, records: Table, start: int, ends: Int64, sums: AnyArray
+) -> None:
+    """Fill records with neighboring leaves' rows of one file.
+
+    Parameters
+    ----------
+    store : Backend
+    data : str. The file's key.
+    records : table, filled from row ``start`` of the file on
+    start : int
+    ends : int array. Where each leaf begins among the records, and where the last one ends.
+    sums : the sums of at least these leaves
+
+    Raises
+    ------
+    DamageError : they are not what was written
+    """
+    if not len(records):
+        return
+    with store.reading(data) as reader:
+        reader.fill(records, start * records.itemsize)
+    for leaf in np.flatnonzero(np.diff(ends)).tolist():
+        if checksum(records[ends[leaf] : ends[leaf + 1]]) != sums[leaf]:
+            raise damaged(reader.name, NOT_WRITTEN)
+
+
+def _add_sums(sums: Sums, offsets: Int64, at: int, piece: Table) -> None:
+    """Go on with the sum of each leaf through records that begin at row ``at`` of the file."""
+    stop = at + len(piece)
+    first = int(np.searchsorted(offsets, at, "right")) - 1
+    last = int(np.searchsorted(offsets, stop, "left"))
+    for leaf in range(first, last):
+        a, b = max(int(offsets[leaf]), at), min(int(offsets[leaf + 1]), stop)
+        if a < b:
+            sums[leaf] = checksum(piece[a - at : b - at], int(sums[leaf]))

@@ -1,0 +1,57 @@
+"""Print `docs/stores.md`: what a store holds, from the tables in the code.
+
+`make docs-stores` writes the page; a test compares it.
+"""
+
+from daskls.registry import METHODS, load_object
+from daskls.store.contents import SHARED_PARTS
+
+HEAD = """| name | dtype | dimensions | written by | dropped when |
+|---|---|---|---|---|
+"""
+ABOUT = """# What a store holds
+
+Made from `daskls/store/contents.py` and every method's `parts()` by `make docs-stores`; a test fits
+every method and compares.
+
+A store is a folder, or the artifacts that another back end of `store/backend.py` keeps by keys. Its
+root is `zarr.json`, a Zarr group. A **group** (`partition`, `index`, `bundles/<first>-<last>` ...)
+is a Zarr group whose description holds the sum of every chunk, and its own; it is written last and
+is the marker of the group. A **pack** (`sampling/`, `joint/`, markers of the exchange) is one file
+of named arrays, each with its sum, and is its own marker. Data that a marker names by an attempt
+are in a file of that attempt's own, so that two writers never mix. An artifact that does not verify
+counts as absent.
+
+The kernel has one home: its name, degree and coef0 are in the root's `meta.spec`, and gamma is an
+array of each bundle, one value a cell. Where neighbors are searched for queries, the attribute
+`gamma` of `index` is that of the metric, and of the models trained at the query. The attribute
+`report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
+people, and predictions do not read it. Bundles of earlier versions lack `gamma` and `n_kept`, which
+are then read from the report. `errors` of a bundle is for people too: the validation error of each
+combination of the grid in each cell, -1 where it was not tried to the end. `held_*` of a bundle are
+what the maps to probabilities are fitted to: of some of its rows the number, the class, the weight
+and what a model without the row says of it. `false_alarm` holds the scores and classes of the rows
+that were held out for `max_false_alarm`, before the threshold, which is one of them, an attribute.
+"""
+
+
+def lines():
+    """Yield (place, line of its table) of all that the stores of any method hold."""
+    own = (part for entry in METHODS for part in load_object(entry.method).parts())
+    for part in dict.fromkeys((*SHARED_PARTS, *own)):
+        folder, _, file = part.key.rpartition("/")
+        for array, dtype, dims in part.arrays:
+            place, name = (folder or ".", file) if array == "*" else (part.key, array)
+            yield place, f"| `{name}` | {dtype} | {dims} | {part.by} | {part.dropped} |\n"
+
+
+def stores_page():
+    """Return the text of the page."""
+    tables = {}
+    for place, line in lines():
+        tables[place] = tables.get(place, "") + line
+    return ABOUT + "".join(f"\n## `{place}`\n\n{HEAD}{table}" for place, table in tables.items())
+
+
+if __name__ == "__main__":
+    print(stores_page(), end="")

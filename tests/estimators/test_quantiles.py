@@ -1,0 +1,264 @@
+"""Answers at levels: shapes, order, no crossing, coverage, scores, weights, partitions."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import d2_pinball_score, mean_pinball_loss
+from support import compiled
+
+import daskls
+from daskls import DataError, ParameterError, VoronoiQuantileRegressor, VoronoiSVR
+from daskls.live.measure import MEASURES
+from daskls.methods.scores import model_values
+from daskls.plotting import PartitionDisplay, ReportDisplay
+from daskls.solvers.levels.measure import Expectile, Pinball
+from daskls.store.reader import ModelReader
+
+RNG = np.random.default_rng(0)
+N = 900
+X = RNG.random((N, 2))
+SPREAD = 0.2 + X[:, 1]
+Y = 1000 + 50 * (np.sin(6 * X[:, 0]) + SPREAD * RNG.standard_normal(N))
+Q = RNG.random((300, 2))
+LEVELS = (0.9, 0.1, 0.5, 0.7, 0.3)
+GIVEN = {"kernel": "rbf", "gamma": 4.0, "feature_scale": None, "random_state": 0}
+# Costs in the units of each loss.
+COSTS = {"pinball": 500.0, "expectile": 5.0}
+LOSSES = list(COSTS)
+
+
+def small(loss="pinball", **params):
+    """Return an estimator of three cells or so, at one C."""
+    return VoronoiQuantileRegressor(
+        400, **{**GIVEN, "loss": loss, "C": COSTS.get(loss), "quantile": LEVELS, **params}
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_float_answers_a_column_and_a_sequence_columns_in_its_order(loss):
+    several = small(loss).fit(X, Y)
+    found = several.predict(Q)
+    assert found.shape == (300, 5)
+    lazy = several.predict(da.from_array(Q, chunks=(90, 2)))
+    assert (lazy.shape, lazy.chunks) == ((300, 5), ((90, 90, 90, 30), (5,)))
+    np.testing.assert_array_equal(lazy.compute(), found)
+    for column in (0, 2):
+        alone = small(loss, quantile=LEVELS[column]).fit(X, Y).predict(Q)
+        assert alone.shape == (300,)
+        # But where levels crossed and were sorted.
+        assert (alone == found[:, column]).mean() > 0.9
+    one = small(loss, quantile=[0.7]).fit(X, Y)
+    assert one.predict(Q).shape == (300, 1)
+    assert one.predict(da.from_array(Q, chunks=(90, 2))).shape == (300, 1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_partitions", [1, 3])
+def test_levels_never_cross_and_are_sorted_after_partitions_are_averaged(loss, n_partitions):
+    # Few rows, a narrow kernel and a large C: what is fitted level by level crosses.
+    few = X[:150], Y[:150]
+    wild = {"gamma": 60.0, "C": 40 * COSTS[loss], "n_partitions": n_partitions}
+    model = VoronoiQuantileRegressor(
+        60, **{**GIVEN, **wild, "loss": loss, "quantile": LEVELS, "fit_intercept": False}
+    ).fit(*few)
+    found = model.predict(Q)
+    order = np.argsort(LEVELS)
+    assert (np.diff(found[:, order], axis=1) >= 0).all()
+    raw = mean_of_cells(model, Q)
+    assert (np.diff(raw[:, order], axis=1) < 0).any()
+    expected = np.empty_like(raw)
+    expected[:, order] = np.sort(raw, axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    if loss == "pinball":
+        # Summed over levels the loss of no row rises by it.
+        lost = [row_losses(Y[:150], mean_of_cells(model, X[:150])), row_losses(*own(model))]
+        assert (lost[1] <= lost[0] * (1 + 1e-12)).all()
+        assert lost[1].sum() < lost[0].sum()
+
+
+def own(model):
+    """Return what is true and what is answered of the training rows."""
+    return Y[:150], model.predict(X[:150])
+
+
+def row_losses(y, values):
+    """Return each row's pinball loss, summed over levels."""
+    measure = Pinball()
+    columns = zip(values.T, LEVELS, strict=True)
+    return sum(measure.losses(y - column, level) for column, level in columns)
+
+
+def mean_of_cells(model, rows):
+    """Return the mean over partitions of what cells answer, in the units of y; nothing sorted."""
+    reader = ModelReader(model._reader.root.where())
+    views = model._fitted_method().space(reader).find(rows)
+    models = dict(enumerate(reader.read_cells(np.arange(reader.n_cells))))
+    means = [
+        np.mean([model_values(models[view[i]], rows[i : i + 1])[0] for view in views], axis=0)
+        for i in range(len(rows))
+    ]
+    return np.array(means) * reader.target.scale + reader.target.center
+
+
+@compiled
+def test_so_many_rows_are_below_as_a_level_says():
+    model = VoronoiQuantileRegressor(quantile=(0.1, 0.5, 0.9), random_state=0).fit(X, Y)
+    x = RNG.random((4000, 2))
+    y = 1000 + 50 * (np.sin(6 * x[:, 0]) + (0.2 + x[:, 1]) * RNG.standard_normal(4000))
+    found = model.predict(x)
+    covered = (y[:, None] <= found).mean(axis=0)
+    np.testing.assert_allclose(covered, [0.1, 0.5, 0.9], atol=0.06)
+    # Wider where y is: what no model of the mean and one deviation answers.
+    wide = found[:, 2] - found[:, 0]
+    expected = 2 * 1.2816 * 50 * (0.2 + x[:, 1])
+    assert np.corrcoef(wide, expected)[0, 1] > 0.9
+    assert 0.8 < np.median(wide / expected) < 1.2
+
+
+@compiled
+def test_the_expectile_of_level_one_half_is_the_mean_and_others_are_symmetric():
+    half = small("expectile", quantile=0.5).fit(X, Y)
+    # Twice the C: the weights of both sides are 1/2.
+    mean = VoronoiSVR(400, **GIVEN, C=COSTS["expectile"] / 2).fit(X, Y)
+    np.testing.assert_allclose(half.predict(Q), mean.predict(Q), rtol=0, atol=2e-3 * Y.std())
+    low = small("expectile", quantile=0.2).fit(X, Y).predict(Q)
+    high = small("expectile", quantile=0.8).fit(X, -Y).predict(Q)
+    np.testing.assert_allclose(low, -high, rtol=0, atol=2e-3 * Y.std())
+    assert (low < half.predict(Q)).mean() > 0.95
+
+
+def test_score_is_the_mean_of_d2_at_the_levels():
+    weights = RNG.uniform(0.5, 2.0, N)
+    quantiles = small(quantile=(0.9, 0.3)).fit(X, Y)
+    found = quantiles.predict(X)
+    for given in (None, weights):
+        expected = [
+            d2_pinball_score(Y, found[:, column], alpha=level, sample_weight=given)
+            for column, level in enumerate((0.9, 0.3))
+        ]
+        assert quantiles.score(X, Y, given) == pytest.approx(np.mean(expected), rel=1e-12)
+    assert quantiles.score(X, Y[:, None]) == pytest.approx(quantiles.score(X, Y))
+    with pytest.raises(DataError, match="y has 2 columns, but the model answers levels of one"):
+        quantiles.score(X, np.stack([Y, Y], axis=1))
+    expectiles = small("expectile", quantile=0.9).fit(X, Y)
+    missed = Y - expectiles.predict(X)
+    lost = np.average(np.where(missed > 0, 0.9, 0.1) * missed**2, weights=weights)
+    best = Expectile().constant(Y, weights, 0.9)
+    constant = np.average(np.where(best < Y, 0.9, 0.1) * (Y - best) ** 2, weights=weights)
+    assert expectiles.score(X, Y, weights) == pytest.approx(1 - lost / constant, rel=1e-9)
+    # Where y is one number, it is met or it is not.
+    assert [expectiles.score(X, np.zeros(N)), Expectile().d2(Y, Y, 0.5)] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_are_copies(loss):
+    twice = np.where(np.arange(N) % 3, 1.0, 2.0)
+    copies = np.flatnonzero(twice > 1)
+    rows = np.r_[np.arange(N), copies]
+    given = {"kernel": "rbf", "gamma": 4.0, "feature_scale": None, "quantile": (0.2, 0.8)}
+    params = {"loss": loss, "C": COSTS[loss], "tol": 1e-3, "random_state": 0, **given}
+    if loss == "pinball":
+        params["tol"] = 1e-5
+    one = VoronoiQuantileRegressor(5000, **params).fit(X, Y, twice).predict(Q)
+    # In one cell: copies are rows of a cell, and weights are not.
+    other = VoronoiQuantileRegressor(5000, **params).fit(X[rows], Y[rows]).predict(Q)
+    np.testing.assert_allclose(one, other, rtol=0, atol=5e-3 * Y.std())
+    assert np.abs(one - small(loss, quantile=(0.2, 0.8)).fit(X, Y).predict(Q)).max() > 0.1
+
+
+@compiled
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
+    model = VoronoiQuantileRegressor(
+        300, loss=loss, quantile=(0.1, 0.9), random_state=0, kernel="rbf", feature_scale=None
+    ).fit(X, Y)
+    report = model.fit_report_
+    assert (report.n_tried >= 4).all()
+    assert (report.n_classes == 0).all()
+    told = 1 - np.average(report.validation_error, weights=report.n_rows)
+    new = RNG.random((3000, 2))
+    y = 1000 + 50 * (np.sin(6 * new[:, 0]) + (0.2 + new[:, 1]) * RNG.standard_normal(3000))
+    assert told == pytest.approx(model.score(new, y), abs=0.08)
+    assert MEASURES[model._reader.target.measured_as].mean_name == "D2 of held-out rows"
+    # The scale that is learned, kernel and width are those of squared errors, of any levels.
+    chosen = (model._reader.resolved.spec.kernel, model._reader.resolved.spec.width)
+    mean = VoronoiSVR(300, loss="epsilon_insensitive", kernel="rbf", feature_scale=None)
+    spec = mean.set_params(random_state=0).fit(X, Y)._reader.resolved.spec
+    assert chosen == (spec.kernel, spec.width)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_constants_are_quantiles_and_expectiles(loss):
+    y = np.where(np.arange(N) < 300, 0.0, 6.0)
+    model = small(loss, quantile=(0.2, 0.5)).fit(np.ones((N, 2)), y)
+    expected = [0.0, 6.0] if loss == "pinball" else [2.0, 4.0]
+    np.testing.assert_allclose(model.predict(np.ones((2, 2))), [expected] * 2, atol=1e-12)
+    same = small(loss, quantile=(0.2, 0.5)).fit(X, np.full(N, 2.5))
+    assert {*same.predict(Q).ravel()} == {2.5}
+    assert same.score(X, np.full(N, 2.5)) == 1.0
+
+
+def test_it_is_saved_with_its_levels(tmp_path):
+    model = small(quantile=[0.7]).fit(X, Y)
+    model.save(tmp_path / "m")
+    loaded = daskls.load(tmp_path / "m")
+    assert loaded.get_params()["quantile"] == [0.7]
+    np.testing.assert_array_equal(loaded.predict(Q), model.predict(Q))
+    assert loaded.score(X, Y) == model.score(X, Y)
+    assert clone(loaded).set_params(quantile=0.7).fit(X, Y).predict(Q).shape == (300,)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
+        ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes a level between 0 and 1"),
+        ({"quantile": [0.1, 0.1]}, r"a level comes twice; give each level once"),
+        ({"quantile": 1.5}, r"quantile"),
+        ({"quantile": [[0.1, 0.2]]}, r"quantile is .*flat list"),
+        ({"loss": "expectile", "cv": 3, "C": 1.0}, r"cv=3 has no effect with loss='expectile'"),
+        ({"loss": "squared_error"}, r"'loss' parameter"),
+    ],
+)
+def test_what_cannot_be_is_one_error(params, message):
+    with pytest.raises(ValueError, match=message):
+        small(**{"C": 1.0, **params}).fit(X, Y)
+
+
+def test_several_columns_are_refused_before_rows_are_read():
+    with pytest.raises(ParameterError, match=r"y has 2 columns, and loss='pinball' takes one\."):
+        small().fit(X, np.stack([Y, Y], axis=1))
+
+
+@compiled
+def test_pinball_losses_are_near_those_of_the_true_quantiles():
+    # The functions are known: what a model that knows them loses is the least.
+    model = VoronoiQuantileRegressor(quantile=(0.1, 0.9), random_state=0).fit(X, Y)
+    x = RNG.random((5000, 2))
+    spread = 50 * (0.2 + x[:, 1])
+    y = 1000 + 50 * np.sin(6 * x[:, 0]) + spread * RNG.standard_normal(5000)
+    for column, (level, z) in enumerate([(0.1, -1.2816), (0.9, 1.2816)]):
+        best = mean_pinball_loss(y, 1000 + 50 * np.sin(6 * x[:, 0]) + z * spread, alpha=level)
+        assert mean_pinball_loss(y, model.predict(x)[:, column], alpha=level) < 1.1 * best
+
+
+def test_a_report_tells_d2_and_coverage_of_other_rows():
+    model = small().fit(X, Y)
+    facts = dict(ReportDisplay.from_estimator(model, X, Y).facts)
+    assert facts["numbers"].endswith("answered at 0.9, 0.1, 0.5, 0.7, 0.3")
+    assert facts["D2"].startswith(f"{model.score(X, Y):.4f} of 900 other rows")
+    covered = (Y[:, None] <= model.predict(X)).mean(axis=0)
+    shares = [float(own) for own in facts["share at or below 0.9, 0.1, 0.5, 0.7"].split(", ")[:4]]
+    np.testing.assert_allclose(shares, covered[:4], atol=1e-4)
+    surface = PartitionDisplay.from_estimator(model, X=X, y=Y, column=1).surface
+    assert (surface.label, surface.measured_as) == ("y, level 0.1", "levels")
+    np.testing.assert_array_equal(surface.of_rows, Y)
+    with pytest.raises(ParameterError, match="column is 5; it must be a number from 0 to 4"):
+        PartitionDisplay.from_estimator(model, column=5)
+
+
+def test_a_plan_counts_on_a_function_a_level():
+    one, several = (small(quantile=q).plan((5_000, 2)) for q in (0.5, LEVELS))
+    assert several.model_nbytes > 1.5 * one.model_nbytes
+    assert not several.refusals

@@ -1,0 +1,202 @@
+"""An index of two levels: the answers, tables and pictures of one that holds every cut."""
+
+import pickle
+import shutil
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from small import set_sizes, small_sample
+from support import checkers, path_of, small_svc
+
+import daskls
+from daskls.errors import DamageError
+from daskls.methods.base import method_of
+from daskls.partition.nested import Nested, whole
+from daskls.partition.stored import model_partition
+from daskls.plotting import ReportDisplay
+from daskls.plotting.cuts import find_cut
+from daskls.store import reader as reading
+from daskls.store.caches import drop_caches
+from daskls.store.groups import open_group, write_group
+
+N = 1500
+QUERIES = np.random.default_rng(3).uniform(-0.3, 1.3, (200, 2))
+# Of more cells than an index holds, its leaves of several cells.
+NESTED = {"daskls.methods.cells.fit.INDEX_NBYTES": 0}
+
+
+def fit(store=None, n_partitions=2, **params):
+    X, y = checkers(N, n_classes=3)
+    return small_svc(cell_size=40, n_partitions=n_partitions, store=store, **params).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Return a model of each kind of index, of leaves of several cells."""
+    folder = tmp_path_factory.mktemp("models")
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="threads"):
+        small_sample(patch, 300)
+        set_sizes(
+            patch,
+            {"daskls.plan.bundles.MIN_LEAVES": 6, "daskls.plan.bundles.MIN_BUNDLE_COST": 3e4},
+        )
+        one = fit(folder / "one")
+        set_sizes(patch, NESTED)
+        return one, fit(folder / "two")
+
+
+def spaces(models):
+    return [model_partition(model._reader) for model in models]
+
+
+def test_the_index_holds_the_cuts_between_leaves_alone(models):
+    one, two = (model._reader.index for model in models)
+    assert (one.attrs["partition"], two.attrs["partition"]) == ("Forest", "Nested")
+    sizes = [len(index.read("thresholds")) for index in (one, two)]
+    assert sizes[0] > 30 > sizes[1] > 2
+    n_cells = np.diff(two.read("leaf_cells"))
+    assert n_cells.sum() == models[0].n_cells_
+    assert n_cells.max() > 2
+    # A bundle holds the trees of several leaves.
+    assert (np.diff(two.read("bundles")) > 0).any()
+
+
+def test_answers_are_the_same_bits(models):
+    one, two = models
+    for name in ("predict", "decision_function"):
+        expected = getattr(one, name)(QUERIES)
+        np.testing.assert_array_equal(getattr(two, name)(QUERIES), expected)
+        lazy = getattr(two, name)(da.from_array(QUERIES, (33, 2)))
+        np.testing.assert_array_equal(lazy.compute(), expected)
+        single = [getattr(two, name)(row[None])[0] for row in QUERIES[:20]]
+        np.testing.assert_array_equal(single, getattr(one, name)(QUERIES[:20]))
+
+
+def test_every_row_is_found_in_the_same_cell(models):
+    one, two = spaces(models)
+    assert isinstance(two, Nested)
+    for ours, theirs in zip(two.find(QUERIES), one.find(QUERIES), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert [two.partition_of(c) for c in range(two.n_leaves)] == [
+        one.partition_of(c) for c in range(one.n_leaves)
+    ]
+
+
+def test_the_whole_is_what_one_level_holds(models):
+    one, two = spaces(models)
+    for name, values in one.arrays().items():
+        np.testing.assert_array_equal(whole(two).arrays()[name], values)
+    assert whole(one) is one
+
+
+def test_tables_and_pictures_are_the_same(models):
+    one, two = models
+    for name in one.fit_report_.dtype.names:
+        if name not in ("seconds",):
+            np.testing.assert_array_equal(two.fit_report_[name], one.fit_report_[name])
+    limits = np.array([[0.0, 1.0], [0.0, 1.0]])
+    for partition in range(2):
+        drawn = [find_cut(m, partition).polygons((0, 1), np.zeros(2), limits) for m in models]
+        assert drawn[0].keys() == drawn[1].keys()
+        for cell, polygon in drawn[0].items():
+            np.testing.assert_array_equal(drawn[1][cell], polygon)
+    assert "Partition" in ReportDisplay.from_estimator(two).to_html()
+
+
+def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
+    two = models[1]
+    opened = []
+
+    def counted(store, key):
+        opened.append(key)
+        return open_group(store, key)
+
+    monkeypatch.setattr("daskls.partition.nested.open_group", counted)
+    drop_caches()
+    space = model_partition(daskls.load(path_of(two))._reader)
+    n_bundles = len(space.branches.bundles)
+    # Opening the model has read none.
+    assert opened == []
+    space.find(QUERIES[:1])
+    assert 1 <= len(opened) <= 2
+    space.find(QUERIES)
+    assert len(opened) == len(set(opened)) <= n_bundles
+    # A cache that holds nothing: they are asked for in the order of leaves.
+    monkeypatch.setattr("daskls.partition.nested.TREES_NBYTES", 1)
+    opened.clear()
+    drop_caches()
+    small = model_partition(daskls.load(path_of(two))._reader)
+    for ours, theirs in zip(small.find(QUERIES), space.find(QUERIES), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert opened == sorted(opened)
+
+
+def test_bundles_that_were_not_read_for_long_are_closed(models, monkeypatch):
+    one, two = models
+    monkeypatch.setattr(reading, "OPEN_NBYTES", 1)
+    drop_caches()
+    loaded = daskls.load(path_of(two))
+    np.testing.assert_array_equal(loaded.predict(QUERIES), one.predict(QUERIES))
+    np.testing.assert_array_equal(loaded.fit_report_.n_rows, one.fit_report_.n_rows)
+    reader = loaded._reader
+    assert sum("group" in bundle.__dict__ for bundle in reader.bundles) == 1 < len(reader.bundles)
+
+
+def test_the_table_of_some_cells_is_rows_of_the_whole(models):
+    reader = models[1]._reader
+    some, whole_table = reader.report_of_some(20), reader.report
+    assert 5 < len(some) < 40 < len(whole_table)
+    for name in ("cell", "leaf", "n_rows", "radius", "seconds"):
+        np.testing.assert_array_equal(some[name], whole_table[some.cell][name])
+    assert reader.report_of_some(10**6) is whole_table
+
+
+def test_a_model_that_lacks_its_index_is_finished_in_the_same_way(models, tmp_path, monkeypatch):
+    folder = tmp_path / "copy"
+    shutil.copytree(path_of(models[1]), folder)
+    shutil.rmtree(folder / "index")
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="threads"):
+        small_sample(patch, 300)
+        set_sizes(patch, {"daskls.plan.bundles.MIN_LEAVES": 6, **NESTED})
+        again = fit(folder)
+    np.testing.assert_array_equal(
+        again.decision_function(QUERIES), models[0].decision_function(QUERIES)
+    )
+    assert again._reader.index.attrs["partition"] == "Nested"
+
+
+def test_a_copy_answers_alike(models, tmp_path):
+    one, two = models
+    two.save(tmp_path / "saved")
+    for copy in (daskls.load(tmp_path / "saved"), pickle.loads(pickle.dumps(two))):
+        np.testing.assert_array_equal(copy.predict(QUERIES), one.predict(QUERIES))
+
+
+def test_damage_is_refused(models, tmp_path):
+    store = tmp_path / "m"
+    shutil.copytree(path_of(models[1]), store)
+    group = open_group(store, "index")
+    arrays = {name: group.read(name) for name in group.names}
+    cells = arrays["leaf_cells"]
+    for wrong in (cells[1:], cells + 1, cells[::-1].copy(), np.minimum(cells, cells[2])):
+        shutil.rmtree(store / "index")
+        write_group(store, "index", {**arrays, "leaf_cells": wrong}, group.attrs, replace=True)
+        with pytest.raises(DamageError, match=str(store)):
+            daskls.load(store)
+    # Cells that are those of other leaves are found where a bundle is opened.
+    moved = cells.copy()
+    place = int(np.flatnonzero(np.diff(cells) > 1)[0])
+    moved[place + 1] -= 1
+    shutil.rmtree(store / "index")
+    write_group(store, "index", {**arrays, "leaf_cells": moved}, group.attrs, replace=True)
+    with pytest.raises(DamageError, match=str(store)):
+        daskls.load(store).predict(QUERIES)
+
+
+def test_what_a_method_says_of_its_space(models):
+    for model in models:
+        reader = model._reader
+        assert method_of(reader.method).has_space(reader)
+        assert method_of(reader.method).space(reader).n_leaves == model.n_cells_

@@ -1,0 +1,149 @@
+"""The ROC curve of held-out rows: scikit-learn's, of rows that are found by brute force."""
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from sklearn.base import clone
+from sklearn.metrics import auc, roc_auc_score, roc_curve
+
+import daskls
+from daskls import ParameterError, VoronoiSVC, VoronoiSVR
+from daskls.methods.held_out import HeldRows
+from daskls.methods.roc import MOST_POINTS, curve_of
+from daskls.partition.shuffle import row_keys
+from daskls.plotting import ReportDisplay, RocDisplay
+from daskls.seeds import THRESHOLD_ROWS
+
+N = 1500
+ONE = {"cell_size": 300, "kernel": "rbf", "C": 4.0, "gamma": 6.0, "feature_scale": None}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _close():
+    matplotlib.use("agg")
+    yield
+    pyplot.close("all")
+
+
+def rows(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.4).astype(int)
+    return rng.normal(size=(n, 2)) + 1.5 * y[:, None], y
+
+
+X, Y = rows()
+
+
+@pytest.fixture(scope="module")
+def bounded():
+    return VoronoiSVC(max_false_alarm=0.1, random_state=0, **ONE).fit(X, np.where(Y, "on", "off"))
+
+
+def test_it_is_of_the_rows_that_were_held_out(bounded):
+    bound, keys = bounded.false_alarm_, row_keys(np.arange(N), THRESHOLD_ROWS(0))
+    held = np.concatenate(
+        [
+            np.flatnonzero(code == Y)[np.argsort(keys[code == Y])[:count]]
+            for code, count in enumerate((bound.n_negatives, bound.n_positives))
+        ]
+    )
+    decisions = bounded.decision_function(X[held])
+    display = RocDisplay.from_estimator(bounded)
+    assert display.area == pytest.approx(roc_auc_score(Y[held], decisions), abs=1e-12)
+    for mine, theirs in zip(
+        (display.fpr, display.tpr, display.thresholds),
+        roc_curve(Y[held], decisions),
+        strict=True,
+    ):
+        np.testing.assert_allclose(mine, theirs)
+    above = decisions > 0
+    assert display.predicted == (above[Y[held] == 0].mean(), above[Y[held] == 1].mean())
+    # Of the negatives so many lie above the score of a rank.
+    assert display.predicted[0] == pytest.approx(1 - bound.rank / bound.n_negatives)
+    assert (display.n_negatives, display.n_positives) == (bound.n_negatives, bound.n_positives)
+    assert (display.max_false_alarm, display.labels) == (0.1, ("off", "on"))
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2])
+def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
+    weights = np.random.default_rng(1).uniform(0.5, 2, N)
+    model = VoronoiSVC(n_partitions=n_partitions, random_state=0, **ONE).fit(X, Y, weights)
+    held = HeldRows.joined(HeldRows.read(bundle.group) for bundle in model._reader.bundles)
+    values = np.zeros(N)
+    clipped = held.scores if n_partitions == 1 else held.scores.clip(-1, 1)
+    np.add.at(values, held.numbers, clipped.astype(float) / n_partitions)
+    display = RocDisplay.from_estimator(model)
+    expected = roc_auc_score(Y, values, sample_weight=weights)
+    assert display.area == pytest.approx(expected, abs=1e-6)
+    assert display.max_false_alarm is None
+    # Nearly that of rows that nobody has seen.
+    other = rows(6000, seed=7)
+    assert abs(display.area - roc_auc_score(other[1], model.decision_function(other[0]))) < 0.03
+
+
+@pytest.mark.parametrize("n", [3000, 100_000])
+def test_many_points_are_thinned_and_the_area_is_not(n):
+    rng = np.random.default_rng(0)
+    codes = (rng.random(n) < 0.05).astype(np.int32)
+    decisions = rng.normal(size=n) + codes
+    curve = curve_of(decisions, codes, np.ones(n), is_reserved=True)
+    fpr, tpr, _ = roc_curve(codes, decisions)
+    assert len(fpr) > MOST_POINTS >= len(curve.fpr) or n == 3000
+    assert (curve.fpr[[0, -1]].tolist(), curve.tpr[[0, -1]].tolist()) == ([0, 1], [0, 1])
+    assert curve.area == pytest.approx(auc(fpr, tpr))
+    assert auc(curve.fpr, curve.tpr) == pytest.approx(curve.area, abs=2e-3)
+    # No point is farther from the next than an even share, and the steps of one row.
+    steps = np.diff(curve.fpr + curve.tpr).max()
+    assert steps <= 2 / (MOST_POINTS - 1) + np.diff(fpr + tpr).max() or n == 3000
+    assert (np.diff(curve.thresholds) < 0).all()
+
+
+def test_rows_of_one_class_have_no_curve():
+    ones = np.ones(5)
+    assert curve_of(ones, np.ones(5, np.int32), ones, is_reserved=True) is None
+
+
+def test_it_is_drawn_by_scikit_learn(bounded):
+    display = RocDisplay.from_estimator(bounded).plot()
+    line = display.display_.line_
+    np.testing.assert_array_equal(line.get_xdata(), display.fpr)
+    assert display.marker_.get_xdata()[0] == display.predicted[0]
+    told = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
+    assert "max_false_alarm=0.1" in told
+    assert "AUC" in told
+    assert display.ax_.get_xlabel().endswith("off")
+    _, ax = pyplot.subplots()
+    assert RocDisplay.from_estimator(bounded).plot(ax).ax_ is ax
+
+
+def test_the_report_has_it_and_tells_the_bound(bounded, tmp_path):
+    bounded.save(tmp_path / "m")
+    display = ReportDisplay.from_estimator(daskls.load(tmp_path / "m")).plot()
+    assert list(display.axes_)[-1] == "roc"
+    assert "did not see" in next(p.note for p in display.panels if p.name == "roc")
+    facts, bound = dict(display.facts), bounded.false_alarm_
+    assert facts["false alarms"].startswith("at most 10 % of off as on")
+    for value in (f"{bound.rank:,} of {bound.n_negatives:,}", f"{bound.threshold:.4g}"):
+        assert value in facts["threshold"]
+    assert "ROC" in display.to_html()
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "says"),
+    [
+        (VoronoiSVC(random_state=0, **ONE), np.arange(N) % 3, "has 3 classes"),
+        (VoronoiSVR(random_state=0, **ONE), X[:, 0], "has numbers as targets"),
+        (VoronoiSVC(probability=False, random_state=0, **ONE), Y, "max_false_alarm="),
+    ],
+)
+def test_what_has_no_curve_is_refused(model, y, says):
+    model = clone(model).fit(X, y)
+    with pytest.raises(ParameterError, match=says):
+        RocDisplay.from_estimator(model)
+    assert "roc" not in [panel.name for panel in ReportDisplay.from_estimator(model).panels]
+
+
+def test_what_is_no_estimator_of_ours_is_refused():
+    with pytest.raises(ParameterError, match="dict has no curve"):
+        RocDisplay.from_estimator({})

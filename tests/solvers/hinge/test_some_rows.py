@@ -1,0 +1,150 @@
+"""SVMs of cells whose kernel matrix is not held: those of the whole one, and of brute force."""
+
+import naive
+import numpy as np
+import pytest
+from cells import SEED, TIGHT, binary_cell, check_model, class_cell, fit, queries
+from small import small_working_sets
+from support import compiled, few
+
+from daskls.kernels.registry import find_kernel
+from daskls.records import MIB, KernelSpec, SolverSpec
+from daskls.solvers.evaluate import cell_scores
+from daskls.solvers.folds import assign_folds
+from daskls.solvers.hinge.some_rows import SomeRows, holds_matrix
+
+# Less than any matrix here.
+TINY = 1e-4
+GRID = {"gamma": (0.05, 0.5), "C": (0.3, 3.0), "cv": 3, "tol": TIGHT}
+
+
+@pytest.fixture(autouse=True)
+def _sets(monkeypatch):
+    small_working_sets(monkeypatch, 16)
+
+
+def check_equal(model, whole, X, atol=5e-3):
+    """Compare a model with that of the whole matrix: its choice, errors and decisions."""
+    assert (model.report.gamma, model.report.C) == (whole.report.gamma, whole.report.C)
+    np.testing.assert_allclose(model.errors, whole.errors, atol=1e-6)
+    assert model.report.n_at_limit == 0
+    rows = queries(X, 100)
+    np.testing.assert_allclose(cell_scores(model, rows), cell_scores(whole, rows), atol=atol)
+
+
+@pytest.mark.parametrize("refit", ["folds", "cell"])
+def test_a_cell_equals_the_oracle(refit):
+    X, codes = binary_cell(0)
+    weights = np.random.default_rng(2).uniform(0.2, 3.0, len(X))
+    model = fit(X, codes, weights, cache_size=TINY, refit=refit, **GRID)
+    oracle = naive.CellOracle(X, codes, weights, assign_folds(codes, 3, SEED))
+    chosen = model.report.gamma, model.report.C
+    rows = queries(X)
+    decide = oracle.mean_decisions if refit == "folds" else oracle.whole_decisions
+    check_model(model, decide(*chosen, rows), rows)
+    errors = [[oracle.validation_error(g, C)[0] for C in GRID["C"]] for g in GRID["gamma"]]
+    np.testing.assert_allclose(model.errors, errors, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", few(["rbf", "laplacian", "exponential", "poly", "linear"], 3))
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_cell_equals_that_of_the_whole_matrix(n_classes, kernel):
+    X, codes = binary_cell(1, m=90) if n_classes == 2 else class_cell(n_classes, 1, m=120)
+    options = {**GRID, "kernel": kernel, "coef0": 1.0, "degree": 2}
+    if not find_kernel(kernel).has_width:
+        options["gamma"] = (0.05,)
+    whole = fit(X, codes, **options)
+    check_equal(fit(X, codes, cache_size=TINY, **options), whole, X, atol=2e-2)
+
+
+@compiled
+@pytest.mark.parametrize("search", ["full", "refine"])
+def test_the_own_grid_at_the_usual_tolerance(search):
+    X, codes = binary_cell(3, m=300)
+    options = {"search": search, "clipped_gap": True, "cv": 3}
+    models = [fit(X, codes, **options, **more) for more in ({}, {"cache_size": TINY})]
+    # Both within sqrt(2 tol C m) of one SVM, at the larger of the two choices of C.
+    errors = [model.report.validation_error for model in models]
+    assert abs(errors[0] - errors[1]) <= 0.02
+    assert all(model.report.n_at_limit == 0 for model in models)
+
+
+def test_the_room_changes_no_bit():
+    X, codes = binary_cell(4, m=120)
+    models = [fit(X, codes, cache_size=size, **GRID) for size in (TINY, 0.01, 0.1)]
+    # So many rows of 120 are held: a working set's, 21, all.
+    assert [holds_matrix(SolverSpec(cache_size=s), 120, 2) for s in (0.1, 0.12)] == [False, True]
+    for model in models[1:]:
+        for name in ("rows", "coef", "center"):
+            np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_equal_rows_of_equal_and_of_other_labels(same):
+    X, codes = binary_cell(5, m=60)
+    X = np.r_[X, X]
+    codes = np.r_[codes, codes if same else 5 - codes]
+    whole = fit(X, codes, **GRID)
+    check_equal(fit(X, codes, cache_size=TINY, **GRID), whole, X)
+
+
+def test_a_cell_larger_than_the_room_alone_is_trained_by_rows():
+    spec = SolverSpec(cache_size=1.0)
+    # Two matrices, of more classes one more a pair, three at the most.
+    most = int((MIB / 8) ** 0.5)
+    assert holds_matrix(spec, most, 2)
+    assert not holds_matrix(spec, most + 1, 2)
+    assert not holds_matrix(spec, most, 3)
+    assert holds_matrix(SolverSpec(), 10**6, 2)
+
+
+# Rows of K
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])
+def test_rows_are_those_of_the_matrix_with_the_same_bits_each_time(name):
+    X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    kernel = KernelSpec(name, 0.7, 2, 1.0)
+    rows = SomeRows(X, name, 0)
+    rows.move(kernel)
+    K = naive.kernel_matrix(X, X, name, 0.7, 2, 1.0)
+    first = rows.values[rows.fetch(np.arange(3, 12))].copy()
+    np.testing.assert_allclose(first, K[3:12], rtol=1e-5, atol=1e-6)
+    # Others take their place.
+    rows.fetch(np.arange(30, 46))
+    assert (rows.slot_of[3:12] < 0).all()
+    again = rows.values[rows.fetch(np.r_[20, np.arange(3, 12), 49])][1:-1]
+    np.testing.assert_array_equal(again, first)
+    tiles = np.concatenate([tile for _, tile in rows.tiles()])
+    np.testing.assert_array_equal(tiles[3:12], first)
+
+
+def test_rows_that_are_held_are_not_computed_again():
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    rows = SomeRows(X, "rbf", 20 * 60 * 4)
+    rows.move(KernelSpec("rbf", 1.0))
+    rows.fetch(np.arange(10))
+    rows.fetch(np.arange(5, 15))
+    assert rows.n_computed == 15
+    # The five least recently used make room: 0 to 4.
+    rows.fetch(np.arange(15, 25))
+    assert rows.n_computed == 25
+    assert (rows.slot_of[:5] < 0).all()
+    assert (rows.slot_of[5:25] >= 0).all()
+    rows.move(KernelSpec("rbf", 1.0))
+    rows.fetch(np.arange(5, 20))
+    assert rows.n_computed == 25
+    rows.move(KernelSpec("rbf", 2.0))
+    rows.fetch(np.arange(5, 20))
+    assert rows.n_computed == 40
+
+
+def test_a_pass_keeps_what_there_is_room_for():
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    rows = SomeRows(X, "rbf", 10**6)
+    rows.move(KernelSpec("rbf", 1.0))
+    for _ in range(2):
+        assert sum(len(tile) for _, tile in rows.tiles()) == 60
+        assert rows.n_computed == 60
+    rows.fetch(np.arange(60)[:16])
+    assert rows.n_computed == 60

@@ -1,0 +1,69 @@
+"""Formats of files are entries: one line more, and every door takes another one."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from support import run_cli as run
+from tables import json_lines
+
+from daskls import TableEncoder, VoronoiSVC
+from daskls.datasets import convert
+from daskls.sources import formats
+from daskls.sources.formats import Format, find_files, format_of
+
+ROWS = np.random.default_rng(0).random((300, 2))
+LABELS = np.where(ROWS[:, 0] > ROWS[:, 1], "above", "below")
+SMALL = {"cell_size": 200, "C": 1.0, "gamma": 5.0, "random_state": 0}
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """A file in the format of the worked example, which one line has made known."""
+    known = Format((".jsonl",), "sources.json_lines:open_json_lines")
+    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, known))
+    monkeypatch.setitem(sys.modules, "daskls.sources.json_lines", json_lines)
+    lines = [
+        json.dumps({"a": a, "b": b, "side": side})
+        for (a, b), side in zip(ROWS.tolist(), LABELS.tolist(), strict=True)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_format_is_one_file_and_one_line(rows, tmp_path):
+    by_array = VoronoiSVC(**SMALL).fit(ROWS, LABELS).predict(ROWS)
+    model = VoronoiSVC(**SMALL).fit(rows, "side")
+    np.testing.assert_array_equal(model.predict(rows), by_array)
+    assert model.score(rows) == np.mean(by_array == LABELS)
+    data = convert(rows, tmp_path / "d", label="side")
+    np.testing.assert_array_equal(data.X[:], ROWS)
+    assert data.feature_names == ["a", "b"]
+    encoder = TableEncoder("side").fit(rows)
+    np.testing.assert_array_equal(encoder.to_zarr(rows, tmp_path / "e").X[:], ROWS)
+
+
+def test_the_command_line_takes_it_too(rows, tmp_path):
+    options = ("--label", "side", "--cell-size", 200, "--C", 1, "--gamma", 5, "--random-state", 0)
+    run("fit", rows, tmp_path / "m", *options, "--workers", 0, "--quiet")
+    run("predict", tmp_path / "m", rows, tmp_path / "out.csv", "--workers", 0, "--quiet")
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == len(ROWS) + 1
+
+
+def test_the_order_of_files_is_that_of_their_numbers(tmp_path):
+    for i in (10, 9, 1):
+        (tmp_path / f"part-{i}.csv").touch()
+    found = [path.stem for path in find_files(tmp_path / "part-*.csv")]
+    assert found == ["part-1", "part-9", "part-10"]
+
+
+@pytest.mark.parametrize("name", ["a.CSV", "a.csv.GZ", "a.tsv.zst", "a.pq", "a.npz", "a.svm"])
+def test_suffixes_in_any_letters(name):
+    assert format_of(name) is not None
+
+
+@pytest.mark.parametrize("name", ["a.gz", "a.parquet.gz", "csv", "a.zarr", "a.xlsx"])
+def test_what_is_no_format(name):
+    assert format_of(name) is None

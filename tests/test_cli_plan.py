@@ -1,0 +1,120 @@
+"""`daskls plan`: what it prints, of data and of shapes, and how it refuses."""
+
+import re
+
+import numpy as np
+import pytest
+from support import PAPER_OPTIONS
+from support import run_cli as run
+
+from daskls.datasets import write
+
+SHAPE = ("--rows", "1e6", "--features", "28")
+FAST = ("--no-timed",)
+
+
+def pairs_of(text):
+    """Return the names and values that a command prints below each other."""
+    found = (re.match(r"(\w[\w ,]*?)  +(\S.*?) *$", line) for line in text.splitlines())
+    return {match[1]: match[2] for match in found if match}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "data.zarr"
+    write("checkerboard", path, 5000, chunk_rows=1000)
+    return path
+
+
+def test_a_shape_that_does_not_exist_yet(no_cluster):
+    told = run("plan", *SHAPE, "--workers", "200", "--memory", "4GiB", *FAST).stdout
+    assert told.startswith("VoronoiSVC: 1,000,000 rows, 28 features\n")
+    pairs = pairs_of(told)
+    assert pairs["largest task"].endswith("of 3077 MiB that a task may use")
+    assert "reads and writes" in pairs["exchange"]
+    assert "float32 features" in told
+    assert "CPU, expected" not in pairs
+
+
+def test_data_are_planned_without_a_cluster_and_without_a_store(data, no_cluster):
+    before = sorted(path.name for path in data.parent.iterdir())
+    told = run("plan", data, "--cell-size", "500", *PAPER_OPTIONS, "--cv", "2").stdout
+    assert told.startswith("VoronoiSVC: 5,000 rows, 2 features\n")
+    pairs = pairs_of(told)
+    assert int(pairs["models"]) in range(10, 14)
+    assert re.fullmatch(r"\d+ s", pairs["CPU, expected"])
+    assert sorted(path.name for path in data.parent.iterdir()) == before
+    # The data name their classes.
+    assert "assumed" not in told.lower()
+
+
+def test_data_are_planned_for_more_rows(data):
+    few, many = (
+        run("plan", data, *given, "--method", "chunks", *FAST).stdout
+        for given in ((), ("--rows", "5e7"))
+    )
+    assert pairs_of(few)["models"] == "3"
+    assert pairs_of(many)["models"] == "25,000"
+
+
+@pytest.mark.parametrize("method", ["falk", "l3", "cglq", "knn"])
+def test_every_kind_of_method(method):
+    told = run("plan", "--rows", "20000", "--features", "4", "--method", method, *FAST).stdout
+    assert "largest task" in told
+
+
+def test_what_would_be_refused_is_told_with_the_parameter_to_change():
+    small = ("--workers", "2", "--memory-limit", "512MiB", "--cell-size", "30000")
+    told = " ".join(run("plan", *SHAPE, *small, *FAST).stdout.split())
+    assert "refused" in told
+    assert "lower cell_size to about" in told
+    roomy = run("plan", *SHAPE, "--workers", "2", "--memory-limit", "64GiB", *FAST).stdout
+    assert "refused" not in roomy
+
+
+def test_classes_and_numbers_are_asked_for():
+    two, many = (
+        pairs_of(run("plan", *SHAPE, *given, *FAST).stdout)["model"]
+        for given in ((), ("--classes", "40"))
+    )
+    assert two != many
+    assert run("plan", *SHAPE, "--task", "regression", *FAST).stdout.startswith("VoronoiSVR")
+
+
+def test_a_parquet_file_tells_its_rows(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"a": np.arange(300.0), "b": np.arange(300.0), "y": np.arange(300) % 3})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    told = run("plan", tmp_path / "rows.parquet", "--label", "y", *FAST).stdout
+    assert told.startswith("VoronoiSVC: 300 rows, 2 features\n")
+    assert "one feature a column" in told
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ((), 2),
+        (("--rows", "1000"), 2),
+        (("--rows", "many", "--features", "3"), 2),
+        (("--rows", "1.5", "--features", "3"), 2),
+        (("nowhere.zarr",), 2),
+        ((*SHAPE, "--memory", "much"), 2),
+        ((*SHAPE, "--workers", "1", "--scheduler", "tcp://x:1"), 2),
+        ((*SHAPE, "--method", "knn", "--cell-size", "3"), 2),
+        ((*SHAPE, "--method", "l3", "--task", "regression"), 2),
+    ],
+)
+def test_bad_arguments_are_refused_in_one_sentence(args, code):
+    run("plan", *args, code=code)
+
+
+def test_a_table_whose_rows_only_reading_tells_is_refused(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    told = run("plan", tmp_path / "rows.csv", "--label", "y", code=1).stderr
+    assert "daskls convert" in told
+
+
+def test_features_are_those_of_the_data(data):
+    run("plan", data, "--features", "3", code=2)

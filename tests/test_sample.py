@@ -1,0 +1,83 @@
+"""The sample: by brute force, under any chunking, and nothing drawn twice."""
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+from daskls.partition.shuffle import key_limit, row_keys
+from daskls.run import sample as sampling
+from daskls.run.rows import BlockRows
+from daskls.run.sample import least_keys, sample_rows
+from daskls.run.scan import scan_targets
+from daskls.seeds import SAMPLE
+
+N_ROWS = 3000
+
+
+def sampled(n_sample, chunk_rows, weights=None, seed=5):
+    """Return the sample of rows that say their number, in blocks of some size."""
+    number = np.arange(N_ROWS)[:, None]
+    columns = [number.astype("f4"), number % 3, None if weights is None else weights[:, None]]
+    given = [c if c is None else da.from_array(c, chunks=(chunk_rows, 1)) for c in columns]
+    with dask.config.set(scheduler="sync"):
+        rows = BlockRows(*given)
+        return sample_rows(rows, scan_targets(rows), np.ones(3), n_sample, seed)
+
+
+@pytest.mark.parametrize("chunk_rows", [7, 999, N_ROWS])
+@pytest.mark.parametrize("n_sample", [1, 40, 2900, N_ROWS])
+def test_the_sample_is_the_rows_of_the_least_keys(n_sample, chunk_rows):
+    found = sampled(n_sample, chunk_rows)
+    keys = row_keys(np.arange(N_ROWS), SAMPLE(5))
+    expected = np.sort(np.argsort(keys)[:n_sample])
+    np.testing.assert_array_equal(found.numbers, expected)
+    np.testing.assert_array_equal(found.X[:, 0], expected)
+    np.testing.assert_array_equal(found.targets, expected % 3)
+    np.testing.assert_array_equal(found.weights, 1.0)
+
+
+def test_rows_of_no_weight_have_no_number():
+    weights = (np.arange(N_ROWS) % 4 > 0).astype(float)
+    found = sampled(500, 90, weights)
+    counted = np.flatnonzero(weights)
+    keys = row_keys(np.arange(len(counted)), SAMPLE(5))
+    expected = np.sort(np.argsort(keys)[:500])
+    np.testing.assert_array_equal(found.numbers, expected)
+    np.testing.assert_array_equal(found.X[:, 0], counted[expected])
+
+
+def test_another_seed_draws_other_rows():
+    a, b = (sampled(300, 100, seed=seed).numbers for seed in (1, 2))
+    assert len(np.intersect1d(a, b)) < 60
+
+
+def test_each_key_is_computed_once_in_its_block(monkeypatch):
+    hashed = []
+
+    def counted(numbers, seed):
+        hashed.append(len(numbers))
+        return row_keys(numbers, seed)
+
+    monkeypatch.setattr(sampling, "row_keys", counted)
+    found = sampled(50, 100)
+    in_blocks, joined = hashed[:30], hashed[30:]
+    assert in_blocks == [100] * 30
+    # Of the rows below the limit alone; and few more than are wanted lie there.
+    assert 50 == len(found.numbers) <= sum(joined) < 300
+
+
+@pytest.mark.parametrize("n_sample", [1, 8, 300, 65_536])
+def test_enough_rows_lie_below_the_limit(n_sample):
+    n_rows = 2_000_000
+    limit = key_limit(n_rows, n_sample)
+    for seed in range(20):
+        keys = row_keys(np.arange(n_rows), SAMPLE(seed))
+        n_below = np.count_nonzero(keys < np.uint64(limit))
+        assert n_sample <= n_below <= n_sample + 20 * np.sqrt(n_sample) + 150
+
+
+def test_fewer_rows_than_wanted_are_all_taken():
+    keys = np.array([7, 3, 9], np.uint64)
+    assert least_keys(keys, 5) == 9
+    assert least_keys(keys, 2) == 7
