@@ -106,9 +106,18 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
     """
     where.check()
     if where.workers == 0 or (where.is_open and data is not None and _is_small(data)):
+        from concurrent.futures import ThreadPoolExecutor
+
         import dask
 
-        with dask.config.set(scheduler="threads"):
+        from daskls.run.resources import find_slots
+
+        # Of Dask's own pool a thread that Ctrl-C met as it started is never told to end, and the
+        # process waits for it; a pool that is shut down tells all.
+        with (
+            ThreadPoolExecutor(find_slots()) as pool,
+            dask.config.set(scheduler="threads", pool=pool),
+        ):
             yield None
         return
     from daskls.run.client import connect, start_cluster

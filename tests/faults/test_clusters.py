@@ -68,7 +68,8 @@ def by_hand(env, folder):
     ]
     try:
         end = time.monotonic() + 60
-        while not file.exists():
+        # The scheduler opens its file before it writes it.
+        while not file.exists() or not file.read_text().endswith("}"):
             assert time.monotonic() < end
             time.sleep(0.1)
         yield file
