@@ -61,9 +61,6 @@ __all__ = ["LocalClassifier", "LocalEstimator", "LocalRegressor", "SharesClient"
 class SharesClient(BaseEstimator):  # type: ignore[misc]
     """An estimator whose ``client`` is shared by its clones and is not pickled."""
 
-    # What parameters were that models of before do not name, where their default is another now.
-    _before: ClassVar[dict[str, Any]] = {}
-
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy; the client is shared, as a connection cannot be copied."""
         params = self.get_params(deep=False)

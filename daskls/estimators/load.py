@@ -9,6 +9,7 @@ from daskls.estimators.inputs import params_from_json
 from daskls.methods.base import method_of
 from daskls.registry import find_class, load_object
 from daskls.store.artifacts import store_at
+from daskls.store.earlier import fill_params
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle
 
@@ -58,6 +59,6 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
     # What this process kept open of the model may be older than what is there now.
     method_of(reader.method, f"The model at {store}").check_index(reader)
     kind: type[LocalEstimator] = load_object(place)
-    estimator = kind(**{**kind._before, **params_from_json(reader.meta["params"])})
+    estimator = kind(**fill_params(name, params_from_json(reader.meta["params"])))
     estimator.set_params(client=client)
     return estimator._adopt(ModelHandle(store.where(), reader.fingerprint))

@@ -80,12 +80,6 @@ class VoronoiSVC(CellClassifier):
 
     _size_param = "cell_size"
     _minds_space = True
-    _before: ClassVar[dict[str, Any]] = {
-        "loss": "hinge",
-        "feature_scale": None,
-        "feature_coding": "none",
-        "probability": False,
-    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left"), None],

@@ -15,6 +15,7 @@ import numpy as np
 from daskls.records import AnyArray, Bytes
 from daskls.store.backend import Attempt
 from daskls.store.checksums import checksum, sum_as_bytes
+from daskls.store.earlier import CHUNK_SEPARATOR
 
 __all__ = [
     "DESCRIPTION",
@@ -31,8 +32,8 @@ DESCRIPTION = "zarr.json"
 MAX_CHUNK_ROWS = 4096
 MAX_CHUNK_NBYTES = 4 << 20
 # Between the parts of a chunk's name. A slash makes a folder of each part, and to make folders
-# was half of what a small array cost; earlier models have it, without saying so.
-SEPARATOR, OLD_SEPARATOR = ".", "/"
+# was half of what a small array cost.
+SEPARATOR = "."
 # Arrays that are packed into one are kept while their group is open.
 MAX_PACKED_NBYTES = 64 << 10
 # The widest dtype below: each packed array begins where any of them is aligned, so that a reader
@@ -70,12 +71,12 @@ class ArraySpec:
         ValueError, TypeError, KeyError : it is none
         """
         dtype, shape, chunk_rows = values["dtype"], values["shape"], values["chunk_rows"]
-        separator = values.get("separator", OLD_SEPARATOR)
+        separator = values.get("separator", CHUNK_SEPARATOR)
         spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]), separator)
         numbers = (*spec.shape, spec.chunk_rows, *spec.sums)
         if dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
             raise ValueError("an array of a dtype, a shape or sums that none has")
-        if separator not in (SEPARATOR, OLD_SEPARATOR):
+        if separator not in (SEPARATOR, CHUNK_SEPARATOR):
             raise ValueError(f"an array whose chunks are named with {separator!r}")
         if not spec.shape or chunk_rows < 1:
             raise ValueError("an array without rows or chunks")

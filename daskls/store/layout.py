@@ -16,6 +16,7 @@ from daskls.records import AnyArray, CellReport, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import check_report, check_root
 from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.earlier import fill_row
 from daskls.store.groups import (
     DESCRIPTION,
     MAX_CHUNK_ROWS,
@@ -74,11 +75,8 @@ def report_from_json(group: Group, n_cells: int | None = None) -> Table:
     with malformed_is_damage(group.where()):
         rows = group.attrs["report"]
         table = np.empty(len(rows), CellReport.dtype())
-        # A table of an older version lacks the last columns.
-        defaults = CellReport(0, 0, 0, 0, 0.0).as_tuple()
         for i, row in enumerate(rows):
-            known = tuple(np.nan if value is None else value for value in row)
-            table[i] = known + defaults[len(known) :]
+            table[i] = fill_row(tuple(np.nan if value is None else value for value in row))
         check_report(table, n_cells)
     return table
 

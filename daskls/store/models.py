@@ -27,6 +27,7 @@ from daskls.records import (
 from daskls.store.artifacts import Location, open_store
 from daskls.store.asked import READ_NBYTES, adjacent_runs
 from daskls.store.checks import check_codes, check_counts
+from daskls.store.earlier import kernels_of
 from daskls.store.groups import DESCRIPTION, Group, has_group, open_group, write_group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import report_from_json, report_to_json
@@ -332,11 +333,7 @@ class BundleModels:
                 self.group.read("n_kept", shape=(n_cells,), kind="i"),
                 self.group.read("gamma", shape=(n_cells,), kind="f"),
             )
-        # A bundle of before has them in its report alone.
-        report, gamma = self._table, self._table["gamma"]
-        # A constant model keeps one class, even if its cell held several.
-        n_kept = np.where(report["n_support"] > 0, report["n_classes"], 1)
-        return n_kept, np.where(np.isnan(gamma), 1.0, gamma)
+        return kernels_of(self._table)
 
     def _check_classes(self, small: dict[str, AnyArray]) -> None:
         """Refuse codes that are out of range or order."""

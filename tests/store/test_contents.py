@@ -13,7 +13,7 @@ from daskls.methods.base import method_of
 from daskls.registry import METHODS, load_object
 from daskls.store.contents import SHARED_PARTS, StorePart
 from daskls.store.folder import Folder
-from daskls.store.groups import open_group, read_attributes
+from daskls.store.groups import DESCRIPTION, open_group, read_attributes
 from daskls.store.layout import Root
 from daskls.store.packs import read_pack
 
@@ -112,6 +112,22 @@ def test_the_tables_are_what_stores_hold(stores):
             seen |= own
     # And no row of it is of what nobody writes.
     assert known - seen == UNSEEN
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_finished_model_is_sealed_groups_and_nothing_else(case, tmp_path):
+    estimator, labels, params = MODELS[case]
+    getattr(daskls, estimator)(store=tmp_path, random_state=0, **params).fit(*draw_rows(labels))
+    store = Folder(str(tmp_path))
+    places = [key.rpartition("/")[0] for key in store.below() if key.endswith("zarr.json")]
+    groups = [place for place in places if read_attributes(store, place) is not None]
+    assert {"", "index"} < set(groups)
+    mine = {f"{place}/{DESCRIPTION}".lstrip("/") for place in groups}
+    for place in groups:
+        group = open_group(store, place)
+        for name in group._specs:
+            mine |= {key for key in store.below() if key.startswith(f"{place}/{name}/".lstrip("/"))}
+    assert set(store.below()) == mine
 
 
 def test_a_wrong_dtype_or_shape_is_noticed():

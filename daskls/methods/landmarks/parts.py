@@ -142,8 +142,7 @@ def read_states(root: Location, phase: str, number: int, cells: tuple[int, int])
     DamageError : they are gone, or not what was written
     """
     store, (key, marker) = open_store(root), _keys(phase, number, cells)
-    # Statistics of before name no attempt.
-    attempt = int(read_pack(store, marker).get("attempt", 0))
+    attempt = int(read_pack(store, marker, ["attempt"])["attempt"])
     names = [f.name for f in fields(CellStates)]
     return CellStates(**read_pack(store, attempt_key(key, attempt), names))
 
