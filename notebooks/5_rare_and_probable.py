@@ -26,6 +26,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import precision_recall_curve
 
 from daskls import VoronoiSVC
+from daskls.plotting import RocDisplay
 
 N_ROWS = min(200_000, int(os.environ.get("DASKLS_ROWS", 200_000)))
 
@@ -118,3 +119,23 @@ costs = {
     for missed in (30, 100, 300, 3_000)
 }
 pandas.DataFrame(costs).T.style.format("{:.2f}").highlight_min(axis=1, color="#bcd7ee")
+
+# %% [markdown]
+# ## A bound on false alarms
+#
+# Or nobody knows what a mistake costs, but more than one sound part in a hundred must not be
+# stopped. The fit holds rows out of everything and takes its threshold from their scores: at most
+# the share that is asked for of the first class is called the second, but for 5 % of fits.
+
+# %%
+bounded = VoronoiSVC(max_false_alarm=0.01, delta=0.05, random_state=0).fit(X, y == "faulty")
+alarms = bounded.predict(X_test)
+print(bounded.false_alarm_)
+print(f"of {np.sum(~is_faulty):,} other sound parts {alarms[~is_faulty].mean():.2%} are stopped,")
+print(f"of the faulty {alarms[is_faulty].mean():.1%}")
+
+# %% [markdown]
+# What other bounds would find, on the same rows: each point of the curve is a threshold.
+
+# %%
+display = RocDisplay.from_estimator(bounded).plot()

@@ -25,7 +25,7 @@ import numpy as np
 import pandas
 from sklearn.compose import TransformedTargetRegressor
 
-from daskls import VoronoiSVR
+from daskls import VoronoiQuantileRegressor, VoronoiSVR
 
 N_ROWS = min(100_000, int(os.environ.get("DASKLS_ROWS", 100_000)))
 HEATING = {"gas": 0.0, "heat pump": 0.12, "oil": -0.05}
@@ -112,4 +112,27 @@ figure, ax = plt.subplots(figsize=(5.2, 4.2), layout="constrained")
 drawn = ax.pcolormesh(side, side, model.predict(same).reshape(120, 120) / 1000, cmap="viridis")
 figure.colorbar(drawn, label="thousands")
 ax.set(xlabel="east, km", ylabel="north, km", aspect="equal")
+plt.show()
+
+# %% [markdown]
+# ## From ... to
+#
+# One number is not enough for an offer. Quantiles say what prices are likely: of houses like this
+# one, a tenth is below the first and a tenth above the last. They never cross.
+
+# %%
+LEVELS = (0.1, 0.5, 0.9)
+some = houses[:10_000]
+quantiles = VoronoiQuantileRegressor(quantile=LEVELS, random_state=0).fit(some, "price")
+low, middle, high = quantiles.predict(fresh).T
+print(f"{np.mean((low <= fresh.price) & (fresh.price <= high)):.1%} are between, of 80 %")
+
+by_answer = np.argsort(middle)[:: len(middle) // 150]
+figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
+place = np.arange(len(by_answer))
+ax.fill_between(place, low[by_answer], high[by_answer], color="#bcd7ee", label="from 0.1 to 0.9")
+ax.plot(place, middle[by_answer], color="#1f5f99", label="0.5")
+ax.plot(place, fresh.price.to_numpy()[by_answer], ".", color="#c8501e", label="price")
+ax.set(xlabel="houses, by their median", yscale="log")
+ax.legend()
 plt.show()
