@@ -101,15 +101,29 @@ def test_an_encrypted_cluster_from_the_command_line(certificates, rows, expected
 @pytest.mark.parametrize("way", ["adapt", "scale"])
 def test_workers_that_come_and_go(way, rows, expected):
     with start_cluster() as cluster, Client(cluster) as client:
-        ended = threading.Event()
+        ended, seen, deadline = threading.Event(), set(), time.monotonic() + 120
+        threads = [threading.Thread(target=watch, args=(cluster, seen, ended))]
         if way == "adapt":
             cluster.adapt(minimum=1, maximum=3, interval="200ms", wait_count=1)
         else:
-            threading.Thread(target=come_and_go, args=(cluster, ended), daemon=True).start()
+            threads.append(threading.Thread(target=come_and_go, args=(cluster, ended)))
+        for thread in threads:
+            thread.start()
         try:
-            check(small_svc(client=client).fit(rows), expected)
+            # Of so few rows a fit may end before a process has started.
+            while len(seen) < 3:
+                assert time.monotonic() < deadline, seen
+                check(small_svc(client=client).fit(rows), expected)
         finally:
             ended.set()
+            for thread in threads:
+                thread.join()
+
+
+def watch(cluster, seen, ended):
+    """Note every worker that there was."""
+    while not ended.wait(0.05):
+        seen.update(cluster.scheduler_info["workers"])
 
 
 def come_and_go(cluster, ended):
