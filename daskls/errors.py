@@ -65,7 +65,7 @@ class MemoryPlanError(MemoryError, DasklsError):
     >>> import numpy as np, daskls
     >>> from distributed import Client
     >>> X = np.random.default_rng(0).random((40_000, 2))
-    >>> with Client(n_workers=1, processes=False, memory_limit="4GiB", dashboard_address=None):
+    >>> with Client(n_workers=1, processes=False, memory_limit="4GiB", dashboard_address=":0"):
     ...     try:
     ...         daskls.VoronoiSVC(cell_size=40_000).fit(X, X[:, 0] > X[:, 1])
     ...     except daskls.MemoryPlanError as error:
@@ -95,7 +95,7 @@ class ClusterError(DasklsError):
     --------
     >>> import daskls
     >>> from distributed import Client
-    >>> client = Client(n_workers=1, processes=False, dashboard_address=None)
+    >>> client = Client(n_workers=1, processes=False, dashboard_address=":0")
     >>> client.close()
     >>> try:
     ...     daskls.VoronoiSVC(client=client).fit([[0.0], [1.0]] * 9, [0, 1] * 9)

@@ -105,7 +105,7 @@ def test_tables_and_clusters_in_a_bucket(bucket_url, tmp_path):
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y=Y)
     with (
         dask.config.set({"temporary-directory": str(tmp_path)}),
-        Client(processes=False, dashboard_address=None, set_as_default=False) as client,
+        Client(processes=False, dashboard_address=":0", set_as_default=False) as client,
     ):
         model = daskls.VoronoiSVC(**params, store=bucket_url, client=client).fit(frame, "y")
         np.testing.assert_array_equal(model.predict(frame.drop(columns="y")), expected)
