@@ -23,8 +23,8 @@ from benchmarks.suite.defaults import LIMIT_S
 from benchmarks.suite.measure import cpu_of
 from benchmarks.suite.tables import versions
 from daskls import VoronoiSVR
-from daskls.methods import local_size
-from daskls.methods.local_size import cells_of, sizes_of_cells, sizes_of_rows
+from daskls.methods import interval
+from daskls.methods.local_size import cells_of, sizes_of_rows
 from daskls.partition.shuffle import row_keys
 from daskls.seeds import THRESHOLD_ROWS
 
@@ -32,7 +32,7 @@ SETS = ("cpu-act", "pol", "houses", "house-16h", "fried", "mv")
 COVERAGE, N_SPLITS, OFF = 0.9, 5, 0.01
 OURS, PEER = "VoronoiSVR", "MAPIE"
 # Rows of all that a cell's own are mixed with; the last is as if there were one cell.
-MIXED = (0, 20, 50, 100, 200, 1000, 10**12)
+MIXED = (0, 20, 50, 100, 200, 500, 10**12)
 
 
 def keys(run: Run) -> Iterator[Record]:
@@ -110,8 +110,8 @@ def mixed_widths(model: Any, data: Data, held: np.ndarray, deviation: float) -> 
     missed = np.abs(data.y[held] - model.predict(data.X[held]))
     widths = []
     for n_mixed in MIXED:
-        with patch.object(local_size, "OF_ALL", n_mixed):
-            sizes = sizes_of_rows(sizes_of_cells(reader.report), cells)
+        with patch.object(interval, "OF_ALL", n_mixed):
+            sizes = sizes_of_rows(interval.sizes_of_cells(reader.report), cells)
         half = np.sort(missed / sizes)[rank - 1]
         widths.append(float(2 * half * sizes.mean() / deviation))
     return widths

@@ -1,5 +1,6 @@
 """The parameter ``interval``, and the intervals that it gives a regressor."""
 
+import os
 from numbers import Real
 from typing import Any
 
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.estimators.available import Available
 from daskls.estimators.columns import check_names
 from daskls.estimators.predictions import NumberAnswers
-from daskls.methods.predict import INTERVALS
+from daskls.methods.predict import INTERVALS, OF_NUMBERS
 from daskls.records import IntervalSpec
 from daskls.sources.door import open_source
 from daskls.store.interval import INTERVAL, CoveringInterval
@@ -81,3 +82,31 @@ class IntervalAnswers(NumberAnswers):
             return self._answer_table(source, INTERVALS)
         check_names(self, source)
         return self._predict_in_kind(source, INTERVALS)
+
+    def predict_to_zarr(
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        on_progress: Any = None,
+        *,
+        interval: bool = False,
+    ) -> None:
+        """Write the number, or the numbers, of each row into a new Zarr array, block by block.
+
+        Parameters
+        ----------
+        X : Zarr array or its path, or Dask array: (n, d); or a table, as for `fit`
+        path : where to write; must not exist
+        on_progress : called with a `Progress` as blocks finish, or None
+        interval : bool. Write the intervals instead, (n, 2) or (n, t, 2).
+
+        Raises
+        ------
+        AttributeError : ``interval`` of a model without intervals
+        DataError : as `predict`
+        StoreError : when ``path`` exists or its disk is full
+        """
+        check_is_fitted(self)
+        if interval:
+            check_intervals(self)
+        self._write_to_zarr(X, path, INTERVALS if interval else OF_NUMBERS, on_progress)

@@ -1,6 +1,4 @@
-"""The size of residuals near a row: that of its cells, drawn to that of all."""
-
-from typing import Any
+"""The size of residuals near a row, that of its cells, and intervals in proportion to it."""
 
 import numpy as np
 
@@ -9,37 +7,7 @@ from daskls.records import Float64, Int64, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.store.reader import ModelReader
 
-__all__ = ["OF_ALL", "around", "cells_of", "sizes_of_cells", "sizes_of_rows"]
-
-# Rows of all that each cell's own are mixed with. A mean square of n residuals of a heavy-tailed y
-# (a kurtosis of 50 to 200, as of houses and pol) strays by sqrt(kurtosis / n) of itself: a cell of
-# thousands of rows keeps its own size, one of a few dozen takes that of all.
-OF_ALL = 50
-
-
-def sizes_of_cells(report: Any) -> Float64:
-    """Return the size of residuals in each cell, in units of that of all rows, all > 0.
-
-    Parameters
-    ----------
-    report : record array (n_cells,). With the mean square that training rows of each cell missed
-        by models without them; a cell that was asked about none has the size of all.
-
-    Examples
-    --------
-    >>> report = np.rec.fromarrays([[4000, 1000], [0.01, 0.06]], names="n_rows, validation_error")
-    >>> sizes_of_cells(report).round(3)
-    array([0.71 , 1.713])
-    """
-    n_rows, squares = report.n_rows.astype(np.float64), report.validation_error
-    known = np.isfinite(squares) & (n_rows > 0)
-    pooled = np.average(squares[known], weights=n_rows[known]) if known.any() else 0.0
-    if not pooled > 0:
-        # Nothing is missed, or nothing was asked: all residuals are measured alike.
-        return np.ones(len(n_rows))
-    relative = np.where(known, squares / pooled, 1.0)
-    sizes: Float64 = np.sqrt((n_rows * relative + OF_ALL) / (n_rows + OF_ALL))
-    return sizes
+__all__ = ["around", "cells_of", "sizes_of_rows"]
 
 
 @undisturbed

@@ -21,7 +21,8 @@ from writes import StopError, StopsEverywhere, Writes
 import daskls
 from daskls import ParameterError, RandomChunkSVR, StoreError, VoronoiSVC, VoronoiSVR
 from daskls.errors import DamageError
-from daskls.methods.local_size import OF_ALL, around, sizes_of_cells
+from daskls.methods.interval import OF_ALL, sizes_of_cells
+from daskls.methods.local_size import around
 from daskls.methods.scores import model_values
 from daskls.partition.shuffle import row_keys
 from daskls.run import reserve_size
@@ -61,7 +62,9 @@ def brute_sizes(plain, asked):
     reader, report = plain._reader, plain.fit_report_
     n, square = report.n_rows, report.validation_error
     of_all = (n * square).sum() / n.sum()
-    squares = (n * square + OF_ALL * of_all) / (n + OF_ALL) / of_all
+    # Least squares tell a cell's error by 64 of its rows.
+    told = np.minimum(n, 64)
+    squares = (told * square + OF_ALL * of_all) / (told + OF_ALL) / of_all
     if isinstance(plain, RandomChunkSVR):
         return np.full(len(asked), np.sqrt(squares.mean()))
     by_partition = [np.flatnonzero(report.partition == p) for p in np.unique(report.partition)]
@@ -113,7 +116,7 @@ def test_it_is_one_rank_of_what_a_plain_fit_misses_of_the_others(model, y):
 def test_cells_of_more_noise_have_wider_intervals():
     lower, upper = covering().fit(X, Y).predict_interval(TEST).T
     width, noisy = upper - lower, TEST[:, 1] > 0.5
-    assert np.median(width[noisy]) > 2 * np.median(width[~noisy])
+    assert np.median(width[noisy]) > 1.5 * np.median(width[~noisy])
 
 
 def test_coverage_over_draws_is_what_ranks_of_equal_rows_have():
@@ -302,7 +305,7 @@ def test_cells_that_were_asked_about_nothing_have_the_size_of_all():
     nothing = np.rec.fromarrays([[10, 20], [np.nan, np.nan]], names=names)
     np.testing.assert_array_equal(sizes_of_cells(nothing), 1.0)
     # A cell of few rows is drawn to all the more.
-    report = np.rec.fromarrays([[10**6, 10, 1000], [1.0, 0.0, 0.0]], names=names)
+    report = np.rec.fromarrays([[10**6, 10, 50], [1.0, 0.0, 0.0]], names=names)
     sizes = sizes_of_cells(report)
     assert sizes[0] > sizes[1] > sizes[2] > 0
 
