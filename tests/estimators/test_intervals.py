@@ -27,6 +27,7 @@ from daskls.methods.scores import model_values
 from daskls.partition.shuffle import row_keys
 from daskls.run import reserve_size
 from daskls.seeds import THRESHOLD_ROWS
+from daskls.solvers.order_statistic import covering_rank, rows_to_cover
 from daskls.store.caches import drop_caches
 
 N, SEED, COVERAGE = 900, 3, 0.9
@@ -69,7 +70,8 @@ def brute_sizes(plain, asked):
         return np.full(len(asked), np.sqrt(squares.mean()))
     by_partition = [np.flatnonzero(report.partition == p) for p in np.unique(report.partition)]
     ways = np.array(list(product(*by_partition)))
-    answers = np.stack([model_values(reader.read_cell(c), asked) for c in range(reader.n_cells)])
+    entered = reader.enter(asked)
+    answers = np.stack([model_values(reader.read_cell(c), entered) for c in range(reader.n_cells)])
     means = reader.target.leave(answers[ways].mean(axis=1).reshape(-1, answers.shape[2]))
     misses = np.abs(means.reshape(len(ways), len(asked), -1) - plain.predict(asked).reshape(
         len(asked), -1)).sum(axis=2)  # fmt: skip
@@ -308,6 +310,18 @@ def test_cells_that_were_asked_about_nothing_have_the_size_of_all():
     report = np.rec.fromarrays([[10**6, 10, 50], [1.0, 0.0, 0.0]], names=names)
     sizes = sizes_of_cells(report)
     assert sizes[0] > sizes[1] > sizes[2] > 0
+
+
+def test_the_rank_is_the_least_that_covers_of_so_many():
+    for coverage in (0.1, 0.5, 0.55, 0.7, 0.9, 0.95, 0.99):
+        needed = rows_to_cover(coverage)
+        hundredths = round(100 * coverage)
+        for n in range(needed, needed + 300):
+            rank = covering_rank(n, coverage)
+            # In whole numbers, which no product of floats rounds.
+            assert (rank - 1) * 100 < (n + 1) * hundredths <= rank * 100
+            assert rank <= n
+        assert needed == 1 or covering_rank(needed - 1, coverage) > needed - 1
 
 
 def test_each_column_has_its_own_width():
