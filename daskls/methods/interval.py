@@ -75,7 +75,7 @@ def sizes_of_cells(report: Any) -> Float64:
     --------
     >>> report = np.rec.fromarrays([[4000, 1000], [0.01, 0.06]], names="n_rows, validation_error")
     >>> sizes_of_cells(report).round(3)
-    array([0.856, 1.526])
+    array([0.848, 1.457])
     """
     squares, known = report.validation_error, np.isfinite(report.validation_error)
     pooled = np.average(squares[known], weights=report.n_rows[known]) if known.any() else 0.0
