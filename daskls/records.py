@@ -1,7 +1,7 @@
 """Frozen records that cross layers. They hold numbers and small arrays, never a data set."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ __all__ = [
     "Frame",
     "Int32",
     "Int64",
+    "IntervalSpec",
     "Ints",
     "KernelSpec",
     "Keys",
@@ -44,6 +45,7 @@ __all__ = [
     "MeasuredAs",
     "Reals",
     "Regions",
+    "ReserveSpec",
     "RowNumbers",
     "ScalingSpec",
     "Scoring",
@@ -204,8 +206,29 @@ class FalseAlarmSpec:
     delta : float in (0, 1). The probability that more do.
     """
 
+    # In stores, and in the register of what rows are reserved for.
+    name: ClassVar[str] = "false_alarm"
+
     rate: float
     delta: float
+
+
+@dataclass(frozen=True)
+class IntervalSpec:
+    """What intervals around a regressor's answers are to cover.
+
+    Attributes
+    ----------
+    coverage : float in (0, 1). The probability that y lies within, over rows and calibration.
+    """
+
+    name: ClassVar[str] = "interval"
+
+    coverage: float
+
+
+# What rows may be reserved for.
+ReserveSpec = FalseAlarmSpec | IntervalSpec
 
 
 @dataclass(frozen=True)

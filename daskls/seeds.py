@@ -151,7 +151,7 @@ MAPPED_ROWS = KeyStream(1 << 55, users=("methods.held_out",))
 
 # ---- thresholds ----
 
-# Which rows are reserved for a bound on false alarms, and trained on by nothing.
+# Which rows are reserved, for a bound on false alarms or for intervals, and trained on by nothing.
 THRESHOLD_ROWS = KeyStream(1 << 58, users=("run.reserve",))
 
 # ---- the scale of features ----

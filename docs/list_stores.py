@@ -32,6 +32,8 @@ combination of the grid in each cell, -1 where it was not tried to the end. `hel
 what the maps to probabilities are fitted to: of some of its rows the number, the class, the weight
 and what a model without the row says of it. `false_alarm` holds the scores and classes of the rows
 that were held out for `max_false_alarm`, before the threshold, which is one of them, an attribute.
+`interval` holds the size of residuals in each cell, in units of that of all, by which predictions
+scale its half widths; and, for people, those of the rows held out for `interval`, so scaled.
 """
 
 

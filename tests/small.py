@@ -66,6 +66,7 @@ WAYS = {
         {"C": None, "gamma": None, "kernel": "auto", "feature_scale": "learned"},
         {"n_partitions": 2, "fit_intercept": False},
         {"loss": "epsilon_insensitive", "cv": 2, "gamma": 5.0},
+        {"interval": 0.8, "n_partitions": 2},
     ],
     "VoronoiQuantileRegressor": [
         {"n_partitions": 3, "quantile": 0.3},
@@ -146,6 +147,8 @@ def bits_of(model, offset=0.0):
     if hasattr(model, "predict_proba"):
         proba = model.predict_proba(queries(model.n_features_in_) + offset)
         found["probabilities"] = _bytes(proba)
+    if hasattr(model, "predict_interval"):
+        found["intervals"] = _bytes(model.predict_interval(queries(model.n_features_in_) + offset))
     public = (name for name in dir(model) if name.endswith("_") and name[0] != "_")
     public = (name for name in public if hasattr(model, name))
     for name in sorted(set(public) - {"stage_s_"}):

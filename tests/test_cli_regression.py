@@ -94,6 +94,22 @@ def test_what_is_not_for_numbers_is_refused(table, tmp_path, options, message):
     assert not (tmp_path / "m").exists()
 
 
+def test_intervals_are_two_columns_of_a_table(table, tmp_path):
+    model, out = tmp_path / "m", tmp_path / "out.csv"
+    given = ["--label", "price", "--drop", "grade", *GIVEN, "-q"]
+    run("fit", table, model, *given, "--interval", "0.9")
+    assert "400 intervals in" in run("predict", model, table, out, "--interval", "-q")
+    lines = out.read_text().splitlines()
+    assert lines[0] == "price lower,price upper"
+    found = np.array([line.split(",") for line in lines[1:]], float)
+    expected = daskls.load(model).predict_interval(str(table))
+    np.testing.assert_array_equal(found, expected)
+    assert "intervals" in run("info", model)
+    run("fit", table, tmp_path / "plain", *given)
+    told = run("predict", tmp_path / "plain", table, tmp_path / "o.csv", "--interval", code=1)
+    assert "has no intervals. Fit a regressor with --interval 0.9" in told
+
+
 def test_numbers_have_no_probabilities(table, tmp_path):
     run("fit", table, tmp_path / "m", "--label", "price", *GIVEN, "-q")
     told = run("predict", tmp_path / "m", table, tmp_path / "o.csv", "--proba", code=1)

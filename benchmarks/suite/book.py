@@ -217,6 +217,7 @@ TODAY = (
     ("methods", "All methods on the same sets"),
     ("regression", "Regressors as they are"),
     ("quantiles", "Quantiles as they are"),
+    ("intervals", "Intervals"),
     ("advice", "How often advice is right"),
     ("neighborhoods", "C and gamma, selected and as they were"),
     ("probability", "Probabilities of classifiers as they are"),

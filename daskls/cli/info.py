@@ -130,6 +130,8 @@ def _print_model(path: str) -> None:
     pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
     if reader.false_alarm is not None:
         pairs += reader.false_alarm.told(reader.target.labels.tolist())
+    if reader.interval is not None:
+        pairs += reader.interval.told()
     if not len(report):
         print_pairs(f"Model {path}", [*pairs, ("cells", "none: trained when it is asked")])
         return

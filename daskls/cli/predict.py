@@ -43,6 +43,10 @@ def predict(
         bool,
         typer.Option("--proba", help="Write the probability of each class, a column a class."),
     ] = False,
+    interval: Annotated[
+        bool,
+        typer.Option("--interval", help="Write where each number lies: two columns, its ends."),
+    ] = False,
     unknown: UnseenOption = None,
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
@@ -51,7 +55,7 @@ def predict(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Write the label or the number of every row, block by block; or its probabilities.
+    """Write the label or the number of every row; or its probabilities, or its interval.
 
     A table's columns are found by name, in any order. Predictions are in the order of the rows.
     """
@@ -69,6 +73,8 @@ def predict(
     estimator = daskls.load(model)
     if proba:
         _check_probabilities(estimator, model)
+    if interval:
+        _check_intervals(estimator, model)
     let_unknown(estimator, unknown)
     is_done = False
     try:
@@ -83,14 +89,15 @@ def predict(
                 _scratch_beside(out, "answers") as answers,
             ):
                 target = answers.shared if answer_format(out) else out
-                wanted = {"proba": True} if proba else {}
+                asked = {"proba": proba, "interval": interval}
+                wanted = {name: True for name, is_asked in asked.items() if is_asked}
                 estimator.predict_to_zarr(rows, target, on_progress, **wanted)
                 n_rows = open_array(target).shape[0]
                 if answer_format(out):
-                    write_answers(target, Path(out), _answer_names(estimator, proba))
+                    write_answers(target, Path(out), _answer_names(estimator, **asked))
                 is_done = True
             what = "numbers" if estimator._kind == "numbers" else "labels"
-            what = "rows of probabilities" if proba else what
+            what = "rows of probabilities" if proba else "intervals" if interval else what
             typer.echo(f"{n_rows:,} {what} in {out}")
     except KeyboardInterrupt as error:
         if not is_done:
@@ -132,7 +139,7 @@ def _scratch_beside(out: str, what: str) -> "Scratch":
     return Scratch.inside(store_at(above), f".{own}-{name}")
 
 
-def _answer_names(estimator: Any, proba: bool) -> list[str]:
+def _answer_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
     """Return the names of the columns of a table of answers."""
     if proba:
         return [str(label) for label in estimator.classes_]
@@ -143,7 +150,8 @@ def _answer_names(estimator: Any, proba: bool) -> list[str]:
     own = name or "y"
     if isinstance(target.quantile, tuple):
         return [f"{own} at {level:g}" for level in target.quantile]
-    return [own] if target.width == 1 else [f"{own} {i}" for i in range(target.width)]
+    names = [own] if target.width == 1 else [f"{own} {i}" for i in range(target.width)]
+    return [f"{name} {end}" for name in names for end in ("lower", "upper")] if interval else names
 
 
 def _check_probabilities(estimator: Any, model: str) -> None:
@@ -156,4 +164,15 @@ def _check_probabilities(estimator: Any, model: str) -> None:
         raise StoreError(
             f"The model at {model} has no probabilities, as it was fitted without maps of its "
             "decision values. Fit it with --probability sigmoid, into another folder."
+        )
+
+
+def _check_intervals(estimator: Any, model: str) -> None:
+    """Refuse a model without intervals."""
+    from daskls.errors import StoreError
+
+    if not hasattr(estimator, "predict_interval"):
+        raise StoreError(
+            f"The model at {model} has no intervals. Fit a regressor with --interval 0.9, into "
+            "another folder."
         )

@@ -98,8 +98,8 @@ class LocalEstimator(Plans, SharesClient):
         """Return what is decided from the data before space is cut; None where nothing is."""
         return None
 
-    def _of_classes(self) -> dict[str, Any]:
-        """Return what of `FitRequest` is for classes alone."""
+    def _of_kind(self) -> dict[str, Any]:
+        """Return what of `FitRequest` is for classes, or for numbers, alone."""
         return {"class_weight": None}
 
     def _sizes(self) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class LocalEstimator(Plans, SharesClient):
             scaling=self._scaling(),
             minds_units=self._minds_units(),
             minds_space=self._minds_space,
-            **self._of_classes(),
+            **self._of_kind(),
             **self._sizes(),
         )
 
@@ -385,7 +385,7 @@ class LocalClassifier(ClassAnswers, ClassifierMixin, LocalEstimator):  # type: i
         """Return why a fit knows no values of rows without them; None where it does."""
         return f"{type(self).__name__} knows none"
 
-    def _of_classes(self) -> dict[str, Any]:
+    def _of_kind(self) -> dict[str, Any]:
         """As of `LocalEstimator`."""
         return {"class_weight": self.class_weight, "probability": self._probability()}
 

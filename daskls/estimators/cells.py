@@ -14,6 +14,7 @@ from daskls.errors import AdviceWarning, ParameterError
 from daskls.estimators.advice import Advice, advise_on_cells
 from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
 from daskls.estimators.inputs import candidates, check_unused, flat
+from daskls.estimators.intervals import COVERAGE, IntervalAnswers, interval_spec
 from daskls.estimators.probability import PROBABILITY
 from daskls.estimators.scale import (
     FEATURE_CODING,
@@ -214,7 +215,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
                 stacklevel=3,
             )
 
-    def _of_classes(self) -> dict[str, Any]:
+    def _of_kind(self) -> dict[str, Any]:
         """As of `LocalClassifier`, with the bound on false alarms.
 
         Raises
@@ -227,7 +228,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
             check_unused(self, ["delta"], "max_false_alarm=None")
         else:
             spec = FalseAlarmSpec(float(rate), float(params["delta"]))
-        return {**super()._of_classes(), "false_alarm": spec}
+        return {**super()._of_kind(), "reserved_for": spec}
 
     def _adopt(self, handle: ModelHandle) -> Self:
         """As of `LocalClassifier`."""
@@ -318,13 +319,14 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return shape
 
 
-class CellRegressor(CellEstimator, LocalRegressor):
+class CellRegressor(IntervalAnswers, CellEstimator, LocalRegressor):
     """A regressor of many local models."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellEstimator._parameter_constraints,
         "loss": [StrOptions(set(losses_of("numbers")))],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
+        "interval": COVERAGE,
         "cv": [Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
@@ -334,6 +336,20 @@ class CellRegressor(CellEstimator, LocalRegressor):
         loss = LOSSES.get(("numbers", self.get_params(deep=False)["loss"]))
         tags.target_tags.multi_output = loss is None or loss.takes_columns
         return tags
+
+    def _of_kind(self) -> dict[str, Any]:
+        """As of `LocalEstimator`, with intervals."""
+        spec = interval_spec(self.interval)
+        return {**super()._of_kind(), "reserved_for": spec}
+
+    def _adopt(self, handle: ModelHandle) -> Self:
+        """As of `LocalEstimator`."""
+        super()._adopt(handle)
+        self.__dict__.pop("interval_", None)
+        found = self._reader.interval
+        if found is not None:
+            self.interval_ = found
+        return self
 
     def _solver(self) -> SolverSpec:
         """As of `CellEstimator`, with what support vector regression is asked for."""

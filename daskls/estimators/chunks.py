@@ -146,12 +146,13 @@ class RandomChunkSVR(CellRegressor):
         ``cell_size`` of `VoronoiSVR`.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
-    {feature_coding, feature_scale, store, client, random_state, verbose}
+    {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes
     ----------
     {n_features_in_, feature_names_in_}
     {coded_features_, feature_scale_}
+    {interval_}
     n_cells_ : int. Chunks.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a chunk: as of `VoronoiSVR`.
@@ -197,6 +198,7 @@ class RandomChunkSVR(CellRegressor):
         tol: float = 1e-3,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
+        interval: float | None = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -215,6 +217,7 @@ class RandomChunkSVR(CellRegressor):
         self.tol = tol
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale
+        self.interval = interval
         self.store = store
         self.client = client
         self.random_state = random_state

@@ -196,6 +196,9 @@ coded_features_ : list of str. The features that distances are of: those of X, `
 false_alarm_ : record, only with max_false_alarm. ``threshold``, its ``rank`` among the scores of
     ``n_negatives`` rows that were held out, ``n_positives``, ``rate``, and the ``delta`` that the
     rank comes to.""",
+    "interval_": """
+interval_ : record, only with interval. ``half_widths``, one a column, where residuals are of the
+    usual size, their ``rank`` among ``n_rows`` rows that were held out, and ``coverage``.""",
     "feature_scale_": """
 feature_scale_ : float array (n_features_in_,). The factor of each feature; 1 of rows as they are.
 feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent
@@ -224,6 +227,14 @@ max_false_alarm : float in (0, 1), or None
     threshold, which is subtracted from decision values; the latter are for the ROC curve. Too few
     rows of ``classes_[0]`` are an error with the number needed, 598 for 0.01 with a delta of 0.05.
     Probabilities stay what they are. None: a threshold of 0, and no row is held out.""",
+    "interval": """
+interval : float in (0, 1), or None
+    The probability with which y of a row lies in what `predict_interval` answers: over draws of
+    that row and of the rows that are held out, together; not for each x. Held out of everything,
+    drawn by their numbers, are a fifth of the rows (20,000 at the most; up to half where a fifth
+    is few): what the final model misses of them, over the size of what training rows of the
+    <cell> were missed by, has the half width at one rank. Too few rows are an error with the
+    number needed, 18 for 0.9. None: no row is held out, and there are no intervals.""",
     "delta": """
 delta : float in (0, 1), default 0.05
     The probability that more than max_false_alarm are, over the draws of the rows that are held

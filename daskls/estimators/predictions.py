@@ -9,6 +9,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, ParameterError
+from daskls.estimators.available import Available
 from daskls.estimators.columns import check_names
 from daskls.estimators.inputs import (
     check_labels,
@@ -16,7 +17,7 @@ from daskls.estimators.inputs import (
     check_same_kind,
     open_column_of,
 )
-from daskls.estimators.probability import OfProbabilities, check_probabilities
+from daskls.estimators.probability import check_probabilities
 from daskls.methods.average import SUPER_NBYTES
 from daskls.methods.predict import (
     OF_NUMBERS,
@@ -191,7 +192,7 @@ class ClassAnswers(Predictions):
         check_names(self, source)
         return self._predict_in_kind(source, SCORES)
 
-    @OfProbabilities
+    @Available(check_probabilities)
     def predict_proba(self, X: Any) -> Any:
         """Return the probability of each class; where ``probability`` gave the model such.
 
@@ -224,7 +225,7 @@ class ClassAnswers(Predictions):
         check_names(self, source)
         return self._predict_in_kind(source, PROBABILITIES)
 
-    @OfProbabilities
+    @Available(check_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of what `predict_proba` returns, in kind.
 

@@ -1,7 +1,5 @@
 """The parameter ``probability``, and methods that are there only where it gives probabilities."""
 
-from collections.abc import Callable
-from types import MethodType
 from typing import Any, Literal
 
 from sklearn.utils._param_validation import StrOptions
@@ -10,7 +8,6 @@ from daskls.run.contract import HELD_OUT
 
 __all__ = [
     "PROBABILITY",
-    "OfProbabilities",
     "ProbabilityParam",
     "check_probabilities",
     "probability_of",
@@ -33,23 +30,6 @@ def probability_of(probability: ProbabilityParam, *, knows_held_out: bool) -> st
     if isinstance(probability, str):
         return str(probability)
     return "sigmoid" if probability else None
-
-
-class OfProbabilities:
-    """A method that an estimator has only where it has probabilities; else the error says why.
-
-    scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
-    """
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(self, estimator: Any, owner: type[Any] | None = None) -> Any:
-        if estimator is None:
-            return self._method
-        check_probabilities(estimator)
-        return MethodType(self._method, estimator)
 
 
 def check_probabilities(estimator: Any) -> None:

@@ -171,12 +171,13 @@ class VoronoiSVR(CellRegressor):
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; disk space of the
         regrouped rows, seconds and the model grow n-fold.
-    {feature_coding, feature_scale, store, client, random_state, verbose}
+    {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes
     ----------
     {n_features_in_, feature_names_in_}
     {coded_features_, feature_scale_}
+    {interval_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a cell: rows, C, gamma, seconds, its partition,
@@ -209,6 +210,14 @@ class VoronoiSVR(CellRegressor):
     array([0.64])
     >>> bool(model.score(X, y) > 0.99)
     True
+
+    Intervals, of rows that are held out of the fit:
+
+    >>> noisy = y + rng.normal(0, 0.1, 800)
+    >>> model = VoronoiSVR(cell_size=400, interval=0.9, random_state=0).fit(X[:600], noisy[:600])
+    >>> lower, upper = model.predict_interval(X[600:]).T
+    >>> bool(0.85 < ((lower <= noisy[600:]) & (noisy[600:] <= upper)).mean() < 0.96)
+    True
     """
 
     _size_param = "cell_size"
@@ -236,6 +245,7 @@ class VoronoiSVR(CellRegressor):
         n_partitions: int = 1,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
+        interval: float | None = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
         random_state: Any = None,
@@ -255,6 +265,7 @@ class VoronoiSVR(CellRegressor):
         self.n_partitions = n_partitions
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale
+        self.interval = interval
         self.store = store
         self.client = client
         self.random_state = random_state

@@ -8,8 +8,8 @@ from typing import Any
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.methods.calibrate import SCORED_ROWS
-from daskls.methods.false_alarm import SCORED_AT_ONCE
 from daskls.methods.held_out import ALL_ROWS, CELL_DRAWN
+from daskls.methods.reserved import ASKED_AT_ONCE, stage_of
 from daskls.plan import (
     READ,
     Bill,
@@ -31,7 +31,7 @@ from daskls.run.blocks import BlockRows
 from daskls.run.contract import HELD_OUT, FitRequest
 from daskls.run.held import BASELINE_NBYTES
 from daskls.run.pace import Setting, measure_paces
-from daskls.run.reserve import reserved_counts
+from daskls.run.reserve_size import rows_expected
 from daskls.run.resources import find_resources, free_nbytes
 from daskls.scaling.demand import OpenChoice, expected_spec, race_parts, scaling_stages
 from daskls.scaling.plan import check_race, check_regions
@@ -197,18 +197,17 @@ class _Ahead:
         return sample, *chosen, *self._calibrated(), regroup, *merge
 
     def demand(self) -> Demand:
-        """Return what the method asks for, and a bound on false alarms after it."""
-        own, spec = self.request.method.demand(self.outlook), self.request.false_alarm
+        """Return what the method asks for, and what rows are reserved for after it."""
+        own, spec = self.request.method.demand(self.outlook), self.request.reserved_for
         if spec is None:
             return own
         n_rows, row_nbytes = self.rows.n_rows, self.rows.n_features * self.raw.itemsize
-        # Of y nothing is known: as of two classes of equal size.
-        n_reserved = sum(reserved_counts(spec, n_rows - n_rows // 2, n_rows // 2, row_nbytes))
-        n_tasks = -(-n_reserved // SCORED_AT_ONCE)
-        nbytes = min(n_reserved, SCORED_AT_ONCE) * row_nbytes
+        n_reserved = rows_expected(spec, n_rows, row_nbytes)
+        n_tasks = -(-n_reserved // ASKED_AT_ONCE)
+        nbytes = min(n_reserved, ASKED_AT_ONCE) * row_nbytes
         return replace(
             own,
-            stages=(*own.stages, StageDemand("threshold", n_tasks, nbytes)),
+            stages=(*own.stages, StageDemand(stage_of(spec), n_tasks, nbytes)),
             client_nbytes=own.client_nbytes + n_reserved * row_nbytes,
         )
 

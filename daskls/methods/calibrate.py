@@ -193,7 +193,7 @@ def _nested(begun: Beginning, n_rows: int) -> FitRequest:
         n_folds=None,
         probability=None,
         # Its rows are taken out of all that it learns from.
-        false_alarm=None,
+        reserved_for=None,
     )
 
 

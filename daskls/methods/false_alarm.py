@@ -6,50 +6,28 @@ import numpy as np
 
 from daskls.methods.predict import score_rows
 from daskls.records import FalseAlarmSpec, Float64, Reals
-from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
-from daskls.run.progress import StageClock
+from daskls.run.reserve import ReservedRows
 from daskls.solvers.order_statistic import excess_probability, rank_within
-from daskls.store.false_alarm import FALSE_ALARM, FalseAlarmBound, write_bound
+from daskls.store.false_alarm import FalseAlarmBound, write_bound
 from daskls.store.reader import open_model
 from daskls.store.temporary import ModelHandle
 
-__all__ = ["bound_false_alarms", "has_bound"]
-
-# Rows that one task scores. They lie anywhere in space: each task reads most cells, so that tasks
-# are to be few.
-SCORED_AT_ONCE = 4000
-
-
-def has_bound(begun: Beginning) -> bool:
-    """Whether the store holds the bound that is asked for; also where none is."""
-    return begun.request.false_alarm is None or begun.root.find_group(FALSE_ALARM) is not None
-
-
-def bound_false_alarms(begun: Beginning, clock: StageClock, client: Any = None) -> None:
-    """Take the threshold of a model that is otherwise complete, unless the store holds it.
-
-    Parameters
-    ----------
-    begun : Beginning. Its sample holds the reserved rows.
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
-    spec, held = begun.request.false_alarm, begun.sample.reserved
-    if spec is None or held is None or has_bound(begun):
-        return
-    handle = ModelHandle(begun.root.where(), begun.fingerprint)
-    parts = [held.X[a : a + SCORED_AT_ONCE] for a in range(0, len(held.X), SCORED_AT_ONCE)]
-    with clock.stage("threshold", len(parts), None):
-        found = compute_each(score_reserved, [(part, handle) for part in parts], client)
-    scores = np.concatenate(found)
-    write_bound(begun.root, threshold_of(scores, held.codes == 0, spec), scores, held.codes)
+__all__ = ["keep_threshold", "score_reserved", "threshold_of"]
 
 
 def score_reserved(X: Reals, handle: ModelHandle) -> Float64:
     """Return the scores of some reserved rows, before any threshold."""
     with handle.in_use():
         return score_rows(open_model(handle.location, handle.fingerprint), X)
+
+
+def keep_threshold(
+    begun: Beginning, held: ReservedRows, spec: FalseAlarmSpec, found: list[Float64]
+) -> None:
+    """Write the threshold that the scores of reserved rows call for."""
+    scores, codes = np.concatenate(found), held.targets.astype(np.int32, copy=False)
+    write_bound(begun.root, threshold_of(scores, codes == 0, spec), scores, codes)
 
 
 def threshold_of(scores: Float64, is_negative: Any, spec: FalseAlarmSpec) -> FalseAlarmBound:

@@ -7,7 +7,7 @@ from typing import Any
 
 from daskls.methods.bill import plan_fit
 from daskls.methods.calibrate import NestedFit, calibrate
-from daskls.methods.false_alarm import bound_false_alarms, has_bound
+from daskls.methods.reserved import has_used_reserved, use_reserved
 from daskls.partition.shrink import Shrinkage, measure_shrinkage
 from daskls.partition.stored import model_partition
 from daskls.run.advice import warn_of_chunks
@@ -81,8 +81,8 @@ def run_fit(
     if request.minds_units:
         units = widest_and_narrowest(begun.sample.X, with_rare=False)
     shrinkage = None
-    # A fit may have been killed between its model and the threshold.
-    if not (begun.root.is_complete and has_bound(begun)):
+    # A fit may have been killed between its model and what rows are reserved for.
+    if not (begun.root.is_complete and has_used_reserved(begun)):
         warn_of_chunks(rows, begun.resources)
         if clock.is_watched and begun.scan.n_kept >= LONG_ROWS:
             expected = _expected(begun, client)
@@ -92,7 +92,7 @@ def run_fit(
         if request.probability not in (None, HELD_OUT):
             calibrate(raw, begun, _nested(client), clock, client)
         request.method.fit(begun, clock, client)
-        bound_false_alarms(begun, clock, client)
+        use_reserved(begun, clock, client)
         shrinkage = _measured(begun) if request.minds_space else None
         # Read anew: the marker was set since. A model that is killed before this lacks its times.
         Root.open(begun.root.store).update(stage_s=clock.seconds)

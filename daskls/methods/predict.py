@@ -9,6 +9,7 @@ import numpy as np
 
 from daskls.methods.average import SLAB_ROWS, SUPER_NBYTES
 from daskls.methods.base import method_of
+from daskls.methods.local_size import around, cells_of, sizes_of_rows
 from daskls.methods.scores import labels_of
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import Float64, Labels, Reals
@@ -25,6 +26,7 @@ from daskls.store.temporary import ModelHandle
 from daskls.targets import Target
 
 __all__ = [
+    "INTERVALS",
     "OF_NUMBERS",
     "PROBABILITIES",
     "SCORES",
@@ -35,12 +37,13 @@ __all__ = [
     "score_rows",
 ]
 
-# What is wanted of rows: their labels, by these classes; their scores; their probabilities; or
-# numbers, in the units of y.
-Wanted = Labels | Literal["scores", "probabilities", "numbers"]
+# What is wanted of rows: their labels, by these classes; their scores; their probabilities;
+# numbers, in the units of y; or the intervals around these.
+Wanted = Labels | Literal["scores", "probabilities", "numbers", "intervals"]
 SCORES: Literal["scores"] = "scores"
 PROBABILITIES: Literal["probabilities"] = "probabilities"
 OF_NUMBERS: Literal["numbers"] = "numbers"
+INTERVALS: Literal["intervals"] = "intervals"
 
 
 @undisturbed
@@ -64,6 +67,8 @@ def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
         return _above(reader, scores)
     if wanted == OF_NUMBERS:
         return reader.target.leave(scores)
+    if wanted == INTERVALS:
+        return _around(reader, X, reader.target.leave(scores))
     method = method_of(reader.method)
     if method.has_probabilities:
         return method.probabilities(reader, scores)
@@ -77,6 +82,13 @@ def _above(reader: ModelReader, scores: Float64) -> Float64:
     """Return how far scores are above the model's threshold, where it has one beside 0."""
     bound = reader.false_alarm
     return scores if bound is None else scores - bound.threshold
+
+
+def _around(reader: ModelReader, X: Reals, answers: Float64) -> Float64:
+    """Return the intervals around answers."""
+    assert reader.interval is not None
+    sizes = sizes_of_rows(reader.interval_sizes, cells_of(reader, X))
+    return around(answers, sizes, reader.interval.half_widths)
 
 
 def predict_block(
@@ -102,11 +114,13 @@ def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
         return ()
     if wanted == PROBABILITIES:
         return (target.n_classes,)
+    if wanted == INTERVALS:
+        return (*target.answer_shape, 2)
     return target.answer_shape if wanted == OF_NUMBERS else target.score_shape
 
 
 def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target) -> da.Array:
-    """Return a lazy array of labels (n,), probabilities (n, k), or scores or numbers.
+    """Return a lazy array of labels (n,), probabilities (n, k), scores, numbers or intervals.
 
     Rows and chunks are X's.
 
@@ -132,9 +146,10 @@ def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Tar
         handle=handle,
         wanted=wanted,
         drop_axis=None if width else 1,
-        chunks=(merged, width) if width else (merged,),
+        new_axis=2 if len(width) > 1 else None,
+        chunks=(merged, *((n,) for n in width)),
         dtype=dtype,
-        meta=np.empty((0, 0) if width else (0,), dtype),
+        meta=np.empty((0,) * (1 + len(width)), dtype),
     )
     return predicted.rechunk({0: given})
 

@@ -106,7 +106,9 @@ def _chosen(subject: Subject) -> Entries:
 
 
 def _bound(reader: ModelReader) -> Entries:
-    """Return the bound on false alarms, if there is one."""
+    """Return the bound on false alarms, or the intervals, if there are such."""
+    if reader.interval is not None:
+        return reader.interval.told()
     bound = reader.false_alarm
     return [] if bound is None else bound.told(reader.meta["classes"]["values"])
 

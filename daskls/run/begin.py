@@ -66,9 +66,9 @@ def begin_fit(
     _check_columns(request.spec, scan.target)
     scan = replace(scan, target=replace(scan.target, quantile=request.spec.quantile))
     given, reserve, seed = rows, None, None
-    if request.false_alarm is not None:
+    if request.reserved_for is not None:
         seed = find_seed(request, store)
-        reserve, rows, scan = reserve_rows(request.false_alarm, rows, scan, seed, client)
+        reserve, rows, scan = reserve_rows(request.reserved_for, rows, scan, seed, client)
     if not request.is_nested and scan.target.kind == "classes":
         warn_of_classes(scan)
     if request.n_folds is not None:

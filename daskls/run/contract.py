@@ -26,11 +26,11 @@ from daskls.plan import (
     expected_cells,
 )
 from daskls.records import (
-    FalseAlarmSpec,
     FeatureScale,
     Float64,
     Ints,
     Reals,
+    ReserveSpec,
     ScalingSpec,
     SolverSpec,
 )
@@ -239,7 +239,7 @@ class FitRequest:
     table : dict, or None. How columns of a table became features, as JSON values.
     probability : "sigmoid" or "isotonic": maps of scores to probabilities are fitted to rows that
         a fit of their own held out; `HELD_OUT`: to values that the fit knows; or None
-    false_alarm : FalseAlarmSpec, or None. The bound that rows are reserved for, of two classes.
+    reserved_for : ReserveSpec, or None. What rows are reserved for, which nothing else sees.
     """
 
     estimator: str
@@ -259,7 +259,7 @@ class FitRequest:
     is_nested: bool = False
     n_folds: int | None = None
     probability: str | None = None
-    false_alarm: FalseAlarmSpec | None = None
+    reserved_for: ReserveSpec | None = None
     table: dict[str, Any] | None = None
 
 

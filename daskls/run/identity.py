@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import FalseAlarmSpec, Labels, ScalingSpec
+from daskls.records import Labels, ReserveSpec, ScalingSpec
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest
 from daskls.run.scan import TargetScan, name_classes
@@ -94,7 +94,7 @@ def open_root(
             "seed": seed,
             **_scaling_to_json(request.scaling),
             **_probability_to_json(request.probability),
-            **_false_alarm_to_json(request.false_alarm),
+            **_reserved_to_json(request.reserved_for),
             **request.method.to_json(),
         },
     }
@@ -110,7 +110,7 @@ def open_root(
             "seed": seed,
             **_scaling_to_json(request.scaling),
             **_probability_to_json(request.probability),
-            **_false_alarm_to_json(request.false_alarm),
+            **_reserved_to_json(request.reserved_for),
             "n_features": rows.n_features,
             "feature_names": request.feature_names,
             **_table_to_json(request.table),
@@ -145,9 +145,9 @@ def _probability_to_json(probability: str | None) -> dict[str, Any]:
     return {} if probability is None else {"probability": probability}
 
 
-def _false_alarm_to_json(spec: FalseAlarmSpec | None) -> dict[str, Any]:
-    """Return the bound on false alarms as JSON values; nothing where there is none."""
-    return {} if spec is None else {"false_alarm": asdict(spec)}
+def _reserved_to_json(spec: ReserveSpec | None) -> dict[str, Any]:
+    """Return what rows are reserved for as JSON values; nothing where none are."""
+    return {} if spec is None else {spec.name: asdict(spec)}
 
 
 def _table_to_json(table: dict[str, Any] | None) -> dict[str, Any]:

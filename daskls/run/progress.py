@@ -36,6 +36,7 @@ STAGE_LABELS = {
     "train": "training cells",
     "calibrate": "fitting probabilities",
     "threshold": "scoring held-out rows",
+    "intervals": "answering held-out rows",
     "predict": "predicting blocks",
     "convert": "converting rows",
     "write": "writing rows",

@@ -176,5 +176,5 @@ def _reserved(blocks: list[BlockSample]) -> ReservedRows | None:
     own = [b.reserved for b in blocks if b.reserved is not None]
     if not own:
         return None
-    X, codes = np.concatenate([r.X for r in own]), np.concatenate([r.codes for r in own])
-    return ReservedRows(X, codes, sum(r.checksum for r in own) % 2**64)
+    X, targets = np.concatenate([r.X for r in own]), np.concatenate([r.targets for r in own])
+    return ReservedRows(X, targets, sum(r.checksum for r in own) % 2**64)

@@ -1,16 +1,31 @@
-"""The order statistic by which a threshold bounds a rate, for rows that are yet to come.
+"""The order statistics by which a threshold bounds a rate, and intervals cover, for rows to come.
 
 Source: Tong, Feng, Li 2018, Neyman-Pearson classification algorithms and NP receiver operating
 characteristics, proposition 1. Of n scores that a model gave to negatives which it has not seen,
 the k-th smallest is exceeded by more than a share alpha of all negatives with probability
 P(B >= k) at most, B binomial of n and 1 - alpha; exactly that where no two scores are equal.
+
+Of intervals: Vovk, Gammerman, Shafer 2005, Algorithmic learning in a random world; Lei, G'Sell,
+Rinaldo, Tibshirani, Wasserman 2018, Distribution-free predictive inference for regression, theorem
+2.2. Of m scores of rows that a model has not seen, and one more row, each rank of the latter is as
+likely as another: it is at most k with a probability of k / (m + 1), more where scores are equal.
 """
 
 import math
+from fractions import Fraction
 
 from scipy.special import bdtrc
 
-__all__ = ["excess_probability", "least_delta", "least_rate", "rank_within", "rows_needed"]
+__all__ = [
+    "covering_rank",
+    "excess_probability",
+    "least_delta",
+    "least_rate",
+    "most_coverage",
+    "rank_within",
+    "rows_needed",
+    "rows_to_cover",
+]
 
 
 def excess_probability(rank: int, n_rows: int, rate: float) -> float:
@@ -92,3 +107,47 @@ def least_delta(n_rows: int, rate: float) -> float:
     0.134
     """
     return float((1.0 - rate) ** n_rows)
+
+
+def covering_rank(n_rows: int, coverage: float) -> int:
+    """Return the rank of the score that one more row stays within with such a probability.
+
+    Parameters
+    ----------
+    n_rows : int, >= `rows_to_cover`. Scores.
+    coverage : float in (0, 1)
+
+    Examples
+    --------
+    >>> covering_rank(9, 0.9), covering_rank(99, 0.55), covering_rank(1000, 0.9)
+    (9, 55, 901)
+    """
+    return math.ceil((n_rows + 1) * _as_written(coverage))
+
+
+def rows_to_cover(coverage: float) -> int:
+    """Return the fewest scores of which the largest covers one more row.
+
+    Examples
+    --------
+    >>> rows_to_cover(0.9), rows_to_cover(0.99), rows_to_cover(0.95)
+    (9, 99, 19)
+    """
+    share = _as_written(coverage)
+    return math.ceil(share / (1 - share))
+
+
+def most_coverage(n_rows: int) -> float:
+    """Return the largest coverage that so many scores reach.
+
+    Examples
+    --------
+    >>> most_coverage(9)
+    0.9
+    """
+    return n_rows / (n_rows + 1)
+
+
+def _as_written(share: float) -> Fraction:
+    """Return the decimal fraction that a float is the nearest to: 0.55 x 100 is then 55."""
+    return Fraction(repr(float(share)))

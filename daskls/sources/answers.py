@@ -45,7 +45,8 @@ def write_answers(source: str, target: Path, names: list[str]) -> int:
 
     Parameters
     ----------
-    source : str. A path or a URL of an array (n,) of labels or (n, k) of probabilities
+    source : str. A path or a URL of an array (n,) of labels, (n, k) of probabilities, or
+        (n, t, 2) of intervals
     target : Path. Must not exist; its suffix says the format.
     names : one a column
 
@@ -81,7 +82,7 @@ def _blocks(array: ArrayHandle) -> Iterator[AnyArray]:
     """Yield answers as columns."""
     for start in range(0, array.shape[0], ANSWER_ROWS):
         rows = array.read(start, min(start + ANSWER_ROWS, array.shape[0]))
-        yield rows[:, None] if rows.ndim == 1 else rows
+        yield rows.reshape(len(rows), -1)
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 `SHARED_PARTS` lists what the fits of all methods keep; a method lists its own in `Method.parts`.
 Repair and the removal of leftovers read both, and ``docs/stores.md`` is made from them.
 
-Dimensions are named: n rows, d features, b blocks, p partitions or problems, k classes; the others
-say what they count. ``X`` among the dtypes is that of the data set as floats (``float32`` or
-``float64``), ``any`` that of the data set itself.
+Dimensions are named: n rows, d features, b blocks, p partitions or problems, k classes, t numbers
+of a row; the others say what they count. ``X`` among the dtypes is that of the data set as floats
+(``float32`` or ``float64``), ``any`` that of the data set itself.
 """
 
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ SHARED_PARTS = (
         "run/begin.py",
         f"{TREES_HELD}; {POINTS_HELD}",
         follows=(
-            *("scale", "calibration", "false_alarm", "index"),
+            *("scale", "calibration", "false_alarm", "interval", "index"),
             *("bundles", "rows", "leaves", "exchange-*"),
         ),
         forgets=("selected",),
@@ -130,6 +130,11 @@ SHARED_PARTS = (
         "false_alarm",
         "methods/false_alarm.py, after the index",
         "scores float64 reserved rows; codes int32 reserved rows",
+    ),
+    StorePart(
+        "interval",
+        "methods/interval.py, after the index",
+        "sizes float64 cells; residuals float64 reserved rows, t",
     ),
     StorePart("held-out-*/*", "methods/calibrate.py", "* any a store", SCORED, "files"),
     StorePart(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.records import Codes, Float64
 from daskls.store.checks import check_codes
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root
+from daskls.store.reserved import reserved_group
 
 __all__ = ["FALSE_ALARM", "FalseAlarmBound", "read_bound", "read_reserved", "write_bound"]
 
@@ -62,22 +62,8 @@ def write_bound(root: Root, bound: FalseAlarmBound, scores: Float64, codes: Code
 
 
 def _group(root: Root) -> Group | None:
-    """Return what a finished model keeps of its bound; None of a model without one.
-
-    Raises
-    ------
-    StoreError : the fit was stopped before its threshold
-    """
-    if FALSE_ALARM not in root.attributes["meta"]:
-        return None
-    group = root.find_group(FALSE_ALARM)
-    if group is None:
-        raise StoreError(
-            f"The model at {root.where()} has no threshold yet, which max_false_alarm needs. Call "
-            f"fit again with store={root.where()!r} and the same data and parameters: nothing else "
-            "runs."
-        )
-    return group
+    """Return what a finished model keeps of its bound; None of a model without one."""
+    return reserved_group(root, FALSE_ALARM, "threshold yet, which max_false_alarm")
 
 
 def read_bound(root: Root) -> FalseAlarmBound | None:

@@ -28,6 +28,7 @@ from daskls.store.caches import kept
 from daskls.store.checks import spec_from_json, spec_to_json
 from daskls.store.false_alarm import FalseAlarmBound, read_bound
 from daskls.store.guard import damaged, malformed_is_damage
+from daskls.store.interval import CoveringInterval, read_interval, read_sizes
 from daskls.store.layout import (
     Root,
     report_from_json,
@@ -203,6 +204,16 @@ class ModelReader:
     def false_alarm(self) -> FalseAlarmBound | None:
         """The bound on false alarms, whose threshold parts the classes; None of most models."""
         return read_bound(self.root)
+
+    @cached_property
+    def interval(self) -> CoveringInterval | None:
+        """The interval around answers; None of most models."""
+        return read_interval(self.root)
+
+    @cached_property
+    def interval_sizes(self) -> Float64:
+        """The size of residuals in each cell, of a model with intervals."""
+        return read_sizes(self.root, self.n_cells)
 
     @cached_property
     def spec(self) -> SolverSpec:

@@ -19,7 +19,7 @@ from daskls.errors import DasklsError
 from daskls.methods.false_alarm import threshold_of
 from daskls.partition.shuffle import row_keys
 from daskls.records import FalseAlarmSpec
-from daskls.run import reserve
+from daskls.run import reserve_size
 from daskls.seeds import THRESHOLD_ROWS
 from daskls.store.caches import drop_caches
 from daskls.store.false_alarm import read_reserved
@@ -251,12 +251,12 @@ def test_labels_that_change_between_readings_are_refused():
 
 
 def test_many_rows_are_held_out_up_to_a_number(monkeypatch):
-    monkeypatch.setattr(reserve, "MOST_RESERVED", 100)
-    monkeypatch.setattr(reserve, "MOST_POSITIVES", 30)
+    monkeypatch.setattr(reserve_size, "MOST_RESERVED", 100)
+    monkeypatch.setattr(reserve_size, "MOST_POSITIVES", 30)
     bound = bounded().fit(X, Y).false_alarm_
     assert (bound.n_negatives, bound.n_positives) == (100, 30)
     # No fewer than are needed, whatever they weigh.
-    monkeypatch.setattr(reserve, "RESERVED_NBYTES", 16)
+    monkeypatch.setattr(reserve_size, "RESERVED_NBYTES", 16)
     assert bounded().fit(X, Y).false_alarm_.n_negatives == 29
 
 

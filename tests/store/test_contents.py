@@ -78,6 +78,10 @@ def stores(tmp_path_factory):
             model.set_params(random_state=0).fit(*draw_rows("three"))
         bounded = daskls.VoronoiSVC(120, max_false_alarm=0.2, store=folder / "bounded")
         bounded.set_params(random_state=0).fit(*draw_rows("two"))
+        # Nothing is chosen for all cells: other parts of its store are as those of classes.
+        covering = daskls.VoronoiSVR(120, interval=0.8, store=folder / "covering", random_state=0)
+        covering.set_params(kernel="rbf", C=1.0, gamma=5.0, feature_scale=None)
+        covering.fit(*draw_rows("two"))
         # As of more cells than an index holds.
         patch.setattr("daskls.methods.cells.fit.INDEX_NBYTES", -1)
         nested = daskls.VoronoiSVC(120, store=folder / "nested", random_state=0)
@@ -89,7 +93,7 @@ def stores(tmp_path_factory):
         patch.setattr("daskls.run.rows.BLOCK_NBYTES", 1600)
         dense = daskls.VoronoiSVC(120, store=folder / "dense", random_state=0)
         dense.fit(*draw_rows("three"))
-    more = "learned", "spread", "bounded", "nested", "dense"
+    more = "learned", "spread", "bounded", "covering", "nested", "dense"
     return [Folder(str(folder / case)) for case in (*CASES, *more)]
 
 

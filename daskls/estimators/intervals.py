@@ -1,0 +1,112 @@
+"""The parameter ``interval``, and the intervals that it gives a regressor."""
+
+import os
+from numbers import Real
+from typing import Any
+
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.estimators.available import Available
+from daskls.estimators.columns import check_names
+from daskls.estimators.predictions import NumberAnswers
+from daskls.methods.predict import INTERVALS, OF_NUMBERS
+from daskls.records import IntervalSpec
+from daskls.sources.door import open_source
+from daskls.store.interval import INTERVAL, CoveringInterval
+
+__all__ = ["COVERAGE", "IntervalAnswers", "interval_spec"]
+
+COVERAGE: list[Any] = [Interval(Real, 0, 1, closed="neither"), None]
+
+
+def interval_spec(coverage: float | None) -> IntervalSpec | None:
+    """Return what rows are reserved for; None where no intervals are asked for."""
+    return None if coverage is None else IntervalSpec(float(coverage))
+
+
+def check_intervals(estimator: Any) -> None:
+    """Refuse an estimator that has no intervals, or will have none when it is fitted.
+
+    Raises
+    ------
+    AttributeError : saying why, and what to pass
+    """
+    if getattr(estimator, "_handle", None) is None:
+        has = estimator.interval is not None
+    else:
+        has = INTERVAL in estimator._reader.meta
+    if not has:
+        why, remedy = "it was given interval=None", "Pass interval=0.9, for nine tenths of y."
+        if estimator.interval is not None:
+            why, remedy = "its model was fitted without", "Fit it again."
+        raise AttributeError(
+            f"{type(estimator).__name__} has no predict_interval, as {why}. {remedy}"
+        )
+
+
+class IntervalAnswers(NumberAnswers):
+    """Predictions of a regressor that may have intervals around its answers."""
+
+    interval: float | None
+    interval_: CoveringInterval
+
+    @Available(check_intervals)
+    def predict_interval(self, X: Any) -> Any:
+        """Return the interval that y of each row lies in, with the probability ``interval``.
+
+        Parameters
+        ----------
+        X : array (n, d), or a table, as for `predict`
+
+        Returns
+        -------
+        ends : float64 array (n, 2), lower and upper, or (n, t, 2) where y had t columns; around
+            what `predict` answers. NumPy for NumPy and for tables; else a lazy Dask array in X's
+            row chunks.
+
+        Raises
+        ------
+        AttributeError : the model has none; it says why, and what to pass
+        DataError : as `predict`
+
+        Notes
+        -----
+        The probability is over the rows that were held out and the row that is asked about
+        together, of one distribution: it is no promise of each x, nor of a part of space. Of
+        several columns it is that of each, not of all at once.
+        """
+        check_is_fitted(self)
+        source = open_source(X)
+        if self._asks_by_name(source):
+            return self._answer_table(source, INTERVALS)
+        check_names(self, source)
+        return self._predict_in_kind(source, INTERVALS)
+
+    def predict_to_zarr(
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        on_progress: Any = None,
+        *,
+        interval: bool = False,
+    ) -> None:
+        """Write the number, or the numbers, of each row into a new Zarr array, block by block.
+
+        Parameters
+        ----------
+        X : Zarr array or its path, or Dask array: (n, d); or a table, as for `fit`
+        path : where to write; must not exist
+        on_progress : called with a `Progress` as blocks finish, or None
+        interval : bool. Write the intervals instead, (n, 2) or (n, t, 2).
+
+        Raises
+        ------
+        AttributeError : ``interval`` of a model without intervals
+        DataError : as `predict`
+        StoreError : when ``path`` exists or its disk is full
+        """
+        check_is_fitted(self)
+        if interval:
+            check_intervals(self)
+        self._write_to_zarr(X, path, INTERVALS if interval else OF_NUMBERS, on_progress)
