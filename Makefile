@@ -103,6 +103,7 @@ $(BENCH_READY): pyproject.toml
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check scikit-learn-intelex
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check thundersvm-cpu
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check xgboost-cpu
+	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check mapie
 	touch $(BENCH_READY)
 
 # Two minutes; a line a commit.
