@@ -11,6 +11,7 @@ import numpy as np
 
 from daskls.kernels.registry import KERNELS
 from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
+from daskls.store.earlier import UNSAID
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.targets import TARGET_DTYPES, Target
@@ -26,19 +27,6 @@ __all__ = [
     "spec_to_json",
 ]
 
-# Fields of a spec that are younger than stores without them, and what those stores meant.
-UNSAID = (
-    ("loss", "hinge"),
-    ("target", "classes"),
-    ("width", None),
-    ("epsilon", None),
-    ("unit", 1.0),
-    ("n_grid", None),
-    ("scoring", None),
-    ("cache_size", None),
-    ("quantile", None),
-    ("constant_losses", None),
-)
 # Labels are held by every process that answers; a dtype may claim far more than they have text.
 MAX_LABELS_NBYTES = 64 << 20
 

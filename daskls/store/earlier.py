@@ -2,7 +2,8 @@
 
 Format 2 has a folder for each part of a chunk's name. Bundles up to format 3 may keep the kernels
 of cells in their report alone, whose rows may lack the last columns. Models of before a parameter
-had its default of today do not name it. What is filled in is never written: a model stays as it is.
+had its default of today do not name it, nor solvers' specs what came later. What is filled in is
+never written: a model stays as it is.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from daskls.records import CellReport, Float64, Int64, Table
 
-__all__ = ["CHUNK_SEPARATOR", "fill_params", "fill_row", "kernels_of"]
+__all__ = ["CHUNK_SEPARATOR", "UNSAID", "fill_params", "fill_row", "kernels_of"]
 
 # Between the parts of a chunk's name, where a group does not say it.
 CHUNK_SEPARATOR = "/"
@@ -24,6 +25,19 @@ PARAMS: dict[str, dict[str, Any]] = {
         "probability": False,
     }
 }
+# Fields of a spec that are younger than stores without them, and what those stores meant.
+UNSAID = (
+    ("loss", "hinge"),
+    ("target", "classes"),
+    ("width", None),
+    ("epsilon", None),
+    ("unit", 1.0),
+    ("n_grid", None),
+    ("scoring", None),
+    ("cache_size", None),
+    ("quantile", None),
+    ("constant_losses", None),
+)
 ROW = CellReport(0, 0, 0, 0, 0.0).as_tuple()
 
 
