@@ -21,10 +21,11 @@ NUMBERS = (Number, np.bool_, NoneType)
 NUMERIC = re.compile(r"(u?int\d+|float\d*|double|half_?float|bool|sparse\[|decimal)", re.IGNORECASE)
 
 
-def check_names(estimator: Any, X: Source) -> None:
+def check_names(estimator: Any, X: Source, stacklevel: int = 4) -> None:
     """Refuse rows whose columns have other names, or another order, than in training.
 
-    Where only one side has names, scikit-learn warns, and so does this.
+    Where only one side has names, scikit-learn warns, and so does this, at the line that called the
+    estimator: by default two calls above.
 
     Raises
     ------
@@ -33,9 +34,11 @@ def check_names(estimator: Any, X: Source) -> None:
     fitted, given = getattr(estimator, "feature_names_in_", None), X.names
     name = type(estimator).__name__
     if fitted is None and given is not None:
-        _warn(f"X has feature names, but {name} was fitted without feature names")
+        message = f"X has feature names, but {name} was fitted without feature names"
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
     elif fitted is not None and given is None:
-        _warn(f"X does not have valid feature names, but {name} was fitted with feature names")
+        message = f"X does not have valid feature names, but {name} was fitted with feature names"
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
     elif fitted is not None and given is not None and list(fitted) != given:
         raise DataError(_difference(list(fitted), given))
 
@@ -90,11 +93,6 @@ def keep_names(estimator: Any, names: Sequence[str] | None) -> None:
     vars(estimator).pop("feature_names_in_", None)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
-
-
-def _warn(message: str) -> None:
-    """Warn at the line that called the estimator."""
-    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _difference(fitted: list[str], given: list[str]) -> str:

@@ -8,11 +8,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.estimators.available import Available
-from daskls.estimators.columns import check_names
 from daskls.estimators.predictions import NumberAnswers
 from daskls.methods.predict import INTERVALS, OF_NUMBERS
 from daskls.records import IntervalSpec
-from daskls.sources.door import open_source
 from daskls.store.interval import INTERVAL, CoveringInterval
 
 __all__ = ["COVERAGE", "IntervalAnswers", "interval_spec"]
@@ -76,12 +74,7 @@ class IntervalAnswers(NumberAnswers):
         together, of one distribution: it is no promise of each x, nor of a part of space. Of
         several columns it is that of each, not of all at once.
         """
-        check_is_fitted(self)
-        source = open_source(X)
-        if self._asks_by_name(source):
-            return self._answer_table(source, INTERVALS)
-        check_names(self, source)
-        return self._predict_in_kind(source, INTERVALS)
+        return self._answer(X, INTERVALS)
 
     def predict_to_zarr(
         self,

@@ -201,7 +201,7 @@ class NoiseFilter(SharesClient):
         DataError : another number of rows, or other names of columns, than in `fit`
         """
         check_is_fitted(self, "model_")
-        check_names(self, open_source(source))
+        check_names(self, open_source(source), stacklevel=3)
         dataset = open_dataset(source)
         (keep,) = compute([self.keep_], self.client)
         if len(keep) != dataset.n_rows or dataset.y is None:

@@ -33,7 +33,7 @@ from daskls.run.compute import compute
 from daskls.run.labels import check_numbers
 from daskls.run.rows import find_labels, open_blocks, open_whole
 from daskls.run.scan import name_codes
-from daskls.sources.door import Source, open_source
+from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
 from daskls.store.artifacts import store_at
@@ -68,15 +68,17 @@ class Predictions:
         self._check_width(lazy.shape[1])
         return predict_lazily(lazy, self._handle, wanted, self._reader.target)
 
-    def _asks_by_name(self, X: Source) -> bool:
-        """Whether X is a table whose columns are to be found, and not an array in a frame."""
-        return X.has_columns and (hasattr(self, "table_") or X.kind != "frame")
+    def _answer(self, X: Any, wanted: Wanted) -> Any:
+        """Answer X in kind; the columns of a table are found by name."""
+        check_is_fitted(self)
+        source = open_source(X)
+        # A frame may be an array with names: then their order is looked at.
+        if source.has_columns and (hasattr(self, "table_") or source.kind != "frame"):
+            from daskls.estimators.tables import answer_table
 
-    def _answer_table(self, X: Source, wanted: Wanted) -> Any:
-        """Answer a table, whose columns are found by name."""
-        from daskls.estimators.tables import answer_table
-
-        return answer_table(self, X, lambda rows: self._predict_in_kind(rows, wanted))
+            return answer_table(self, source, lambda rows: self._predict_in_kind(rows, wanted))
+        check_names(self, source)
+        return self._predict_in_kind(source, wanted)
 
     def _check_width(self, n_features: int) -> None:
         """Refuse rows of another width than the training rows had."""
@@ -154,11 +156,7 @@ class ClassAnswers(Predictions):
             training, other names of them, or another order
         """
         check_is_fitted(self)
-        source = open_source(X)
-        if self._asks_by_name(source):
-            return self._answer_table(source, self.classes_)
-        check_names(self, source)
-        return self._predict_in_kind(source, self.classes_)
+        return self._answer(X, self.classes_)
 
     def decision_function(self, X: Any) -> Any:
         """Return the decision values.
@@ -185,12 +183,7 @@ class ClassAnswers(Predictions):
         to [-1, 1] and averaged; two classes give that mean, more give the votes of the means. A
         cell of one class of a pair counts as 1 for it, a cell of neither as 0.
         """
-        check_is_fitted(self)
-        source = open_source(X)
-        if self._asks_by_name(source):
-            return self._answer_table(source, SCORES)
-        check_names(self, source)
-        return self._predict_in_kind(source, SCORES)
+        return self._answer(X, SCORES)
 
     @Available(check_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -218,12 +211,7 @@ class ClassAnswers(Predictions):
         class may differ from that of `predict`, where two are about as likely. With
         ``max_false_alarm`` it does for scores between the usual threshold and that of the bound.
         """
-        check_is_fitted(self)
-        source = open_source(X)
-        if self._asks_by_name(source):
-            return self._answer_table(source, PROBABILITIES)
-        check_names(self, source)
-        return self._predict_in_kind(source, PROBABILITIES)
+        return self._answer(X, PROBABILITIES)
 
     @Available(check_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
@@ -356,12 +344,7 @@ class NumberAnswers(Predictions):
         DataError : NaN or infinity, with the row's number; another number of features than in
             training, other names of them, or another order
         """
-        check_is_fitted(self)
-        source = open_source(X)
-        if self._asks_by_name(source):
-            return self._answer_table(source, OF_NUMBERS)
-        check_names(self, source)
-        return self._predict_in_kind(source, OF_NUMBERS)
+        return self._answer(X, OF_NUMBERS)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R2 on X and y: 1 is perfect, 0 what the mean of y comes to; of columns the mean.

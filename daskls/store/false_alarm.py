@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import Codes, Float64
+from daskls.records import Codes, FalseAlarmSpec, Float64
 from daskls.store.checks import check_codes
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
@@ -16,7 +16,7 @@ from daskls.store.reserved import reserved_group
 __all__ = ["FALSE_ALARM", "FalseAlarmBound", "read_bound", "read_reserved", "write_bound"]
 
 # Of a store; and in what a model says of itself, where it has a bound.
-FALSE_ALARM = "false_alarm"
+FALSE_ALARM = FalseAlarmSpec.name
 
 
 @dataclass(frozen=True)

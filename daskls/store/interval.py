@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from daskls.records import Float64
+from daskls.records import Float64, IntervalSpec
 from daskls.store.groups import Group
 from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root
@@ -13,7 +13,7 @@ from daskls.store.reserved import reserved_group
 __all__ = ["INTERVAL", "CoveringInterval", "read_interval", "read_sizes", "write_interval"]
 
 # Of a store; and in what a model says of itself, where it has intervals.
-INTERVAL = "interval"
+INTERVAL = IntervalSpec.name
 
 
 @dataclass(frozen=True)

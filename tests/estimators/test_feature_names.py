@@ -110,12 +110,13 @@ def test_a_difference_names_a_few_columns_of_many():
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_names_on_one_side_only_are_a_warning(lazy, named_rows):
+def test_names_on_one_side_only_are_a_warning(lazy, named_rows, tmp_path):
     rows = da.from_array(X, chunks=(100, 3)) if lazy else X
     named, plain = small_svc().fit(frame(), Y), small_svc().fit(rows, Y)
     with pytest.warns(UserWarning, match=UNNAMED) as caught:
         labels = np.asarray(named.predict(rows))
-    assert [warning.filename for warning in caught] == [__file__]
+        named.predict_to_zarr(da.from_array(X, chunks=(100, 3)), tmp_path / "labels")
+    assert [warning.filename for warning in caught] == [__file__] * 2
     assert not hasattr(plain, "feature_names_in_")
     for kind in ("frame", "data set"):
         message = "X has feature names, but VoronoiSVC was fitted without feature names"

@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
+import dask
 import numpy as np
 import psutil
 import pytest
@@ -13,6 +15,7 @@ import zarr
 from support import checkers, heed_interrupts, python_env, small_svc
 
 import daskls
+from daskls.cli.cluster import Where, open_client
 from daskls.store.dataset import DatasetWriter
 
 
@@ -143,6 +146,22 @@ def test_ctrl_c_while_other_commands_start_one(command, folder, tmp_path):
     interrupt(process, out, "both workers")
     check_end(process, command)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_thread_that_ctrl_c_met_as_it_started_ends(monkeypatch):
+    started, start_thread = [], threading.Thread.start
+
+    def interrupted(thread):
+        start_thread(thread)
+        started.append(thread)
+        raise KeyboardInterrupt
+
+    with open_client(Where(None, 0, 1, "auto")):
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            dask.delayed(int)(1).compute()
+    started[0].join(30)
+    assert not started[0].is_alive()
 
 
 @pytest.mark.slow
