@@ -18,10 +18,10 @@ from scipy import stats
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, grid, table
 from daskls import VoronoiSVC
 from daskls.datasets import load_real
-from daskls.methods.false_alarm import threshold_of
+from daskls.methods.reserved import threshold_of
 from daskls.records import FalseAlarmSpec
 from daskls.solvers.order_statistic import rows_needed
-from daskls.store.false_alarm import read_reserved
+from daskls.store.reserved import read_reserved
 
 RATES = (0.1, 0.03, 0.01)
 DELTA = 0.05

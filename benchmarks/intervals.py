@@ -23,8 +23,8 @@ from benchmarks.suite.defaults import LIMIT_S
 from benchmarks.suite.measure import cpu_of
 from benchmarks.suite.tables import versions
 from daskls import VoronoiSVR
-from daskls.methods import interval
-from daskls.methods.local_size import cells_of, sizes_of_rows
+from daskls.methods import reserved as interval
+from daskls.methods.predict import cells_of, sizes_of_rows
 from daskls.partition.shuffle import row_keys
 from daskls.seeds import THRESHOLD_ROWS
 

@@ -26,15 +26,12 @@ from benchmarks.suite.runner import RESULTS
 from daskls.datasets import make_rare, rare_best_product
 from daskls.memory import TaskSizes, grow_nbytes
 from daskls.plan import plan_sample
-from daskls.plan.leaves import cell_nbytes, group_nbytes
+from daskls.plan.bundles import cell_nbytes, group_nbytes
 from daskls.records import SolverSpec
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.grid import resolve_grid
-from daskls.solvers.hinge.rows_width import RowsWidth
-from daskls.solvers.hinge.width import HingeWidth
-from daskls.solvers.pairs import ClassPairs
+from daskls.solvers.grid import assign_folds, resolve_grid
+from daskls.solvers.hinge.width import HingeWidth, RowsWidth
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.width import Seeds
+from daskls.solvers.width import ClassPairs, Seeds
 
 N_FEATURES, CELL_SIZE, N_GRID, N_TEST = 631, 5000, 20, 20_000
 # The paper's weight of the positive class.
@@ -172,7 +169,7 @@ def fit_one_fold(run: Run, rows: int, share: float) -> Record:
 
 def _one_fold(sender: Any, rows: int, share: float, values: Path) -> None:
     """Measure the parts of a search, and keep the decision values of the held-out rows."""
-    from daskls.cli.memory import PeakMemory
+    from daskls.cli.demo import PeakMemory
 
     X, y = make_rare(rows)
     cache = None if share == 1 else share * rows * rows * 4 / MIB

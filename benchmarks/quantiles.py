@@ -25,10 +25,10 @@ from benchmarks.suite.defaults import LIMIT_S, versions_of
 from benchmarks.suite.measure import cpu_of
 from benchmarks.suite.tables import versions
 from daskls import VoronoiQuantileRegressor
-from daskls.kernels.decision import decide_pairs
+from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import CellRows
-from daskls.solvers.levels.measure import Expectile
+from daskls.solvers.levels import Expectile
 from daskls.solvers.registry import find_solver
 
 SETS = ("cpu-act", "pol", "houses", "house-16h", "fried", "mv")

@@ -5,16 +5,6 @@ from dataclasses import dataclass
 from daskls.kernels.route import CENTERED_ROWS
 from daskls.records import F4, F8, SolverSpec
 
-__all__ = [
-    "GROWN_COLUMNS",
-    "TaskSizes",
-    "assign_nbytes",
-    "gather_nbytes",
-    "grow_nbytes",
-    "largest_block",
-    "neighbor_search_nbytes",
-]
-
 # Columns of 8 bytes a row while a cut is sought: rows, positions, these sorted, gaps, both sides.
 GROWN_COLUMNS = 8
 

@@ -92,7 +92,7 @@ Decision = Literal["ovo", "ovr", "values"]
 # What becomes of features that are thresholds, orders or categories written as numbers.
 Coding = Literal["none", "ranks", "indicators", "both"]
 
-# What a search maximizes on held-out rows in place of the accuracy: see `daskls.solvers.scoring`.
+# What a search maximizes on held-out rows in place of the accuracy: see `daskls.solvers.search`.
 Scoring = Literal["tpr_x_tnr"]
 
 SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
@@ -113,7 +113,7 @@ LARGEST_FEATURE = 1e18
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel: its name in `daskls.kernels.registry`, and the parameters of its formula."""
+    """A kernel: its name in `daskls.kernels.kernel`, and the parameters of its formula."""
 
     name: str = "rbf"
     gamma: float = 1.0
@@ -133,7 +133,7 @@ class SolverSpec:
     ``epsilon``, of support vector regression, and its C are in units of y; ``unit`` is the
     deviation of y in such. ``n_grid`` counts the values of C and of gamma of the method's own grid,
     `N_GRID` of each where it is None. ``scoring`` names what is maximized on held-out rows, see
-    `daskls.solvers.scoring`; None: the accuracy. ``cache_size`` bounds the MiB of kernel values of
+    `daskls.solvers.search`; None: the accuracy. ``cache_size`` bounds the MiB of kernel values of
     a cell; None: all are held. ``quantile`` is the level that is answered, or the levels of a loss
     that takes such, in the order of the answers; ``constant_losses``, one a level, what the best
     constant loses in the mean, which losses of held-out rows are told in units of.

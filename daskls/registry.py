@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FILTERS", "METHODS", "Entry", "find_class", "find_entry", "load_object"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["KeyStream", "LegacyStream", "Stream", "register"]
-
 
 @dataclass(frozen=True)
 class Stream:
@@ -101,12 +99,12 @@ SAMPLE = KeyStream(1 << 54, users=("run.sample",))
 
 # Where the cuts of a further partition run: on the sample, and within a leaf. The first partition
 # draws nothing.
-TRUNK = Stream(("partition", 0, 1), users=("partition.forest",))
-BRANCH = Stream(("leaf", 0, 2), users=("partition.forest",))
+TRUNK = Stream(("partition", 0, 1), users=("partition.space",))
+BRANCH = Stream(("leaf", 0, 2), users=("partition.space",))
 # Which fold each row of a cell belongs to.
-CELL_FOLDS = Stream(("leaf", "cell"), users=("methods.cells.train",))
+CELL_FOLDS = Stream(("leaf", "cell"), users=("methods.cells.fit",))
 # The chunk of each row.
-CHUNKS = KeyStream(0, users=("partition.chunks",), permutes=True)
+CHUNKS = KeyStream(0, users=("partition.shuffle",), permutes=True)
 
 # ---- neighborhoods ----
 # The row is a center's or a query's own: the number of a center depends on all others. Tags in the
@@ -117,7 +115,7 @@ NEIGHBORHOOD = Stream(("row", 3), users=("methods.neighborhoods.train",), meets=
 # The same of the neighborhoods that local selection looks at, and which rows these are around.
 EVALUATED = Stream(
     ("row", "n_neighbors", 4),
-    users=("methods.neighborhoods.train", "methods.neighborhoods.left_out"),
+    users=("methods.neighborhoods.train", "methods.neighborhoods.select"),
 )
 SELECTED_ROWS = Stream(
     ("n_rows", 5), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",)
@@ -126,14 +124,14 @@ SELECTED_ROWS = Stream(
 # while candidates are compared.
 QUERY = Stream(("row", 6), users=("methods.neighborhoods.lazy",), meets=("CELL_FOLDS",))
 LEFT_OUT = Stream(("row", 7), users=("methods.neighborhoods.noise",), meets=("CELL_FOLDS",))
-CANDIDATE = Stream(("row", 8), users=("methods.neighborhoods.grid",), meets=("CELL_FOLDS",))
+CANDIDATE = Stream(("row", 8), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",))
 # In which order rows may become centers.
 CENTER_ORDER = KeyStream(0, users=("partition.cover",))
 
 # ---- landmarks ----
 
 # Which points k-means begins with.
-CLUSTERS = LegacyStream(users=("partition.points",))
+CLUSTERS = LegacyStream(users=("partition.space",))
 # Which sampled rows are landmarks. Equal to the stream of a left-out row of the number of rows.
 LANDMARKS = Stream(
     ("n_rows", 7), users=("methods.landmarks.fit",), meets=("CELL_FOLDS", "LEFT_OUT")
@@ -142,7 +140,7 @@ LANDMARKS = Stream(
 # ---- several methods ----
 
 # Which fold each row of the data belongs to.
-ROW_FOLDS = KeyStream(1 << 48, users=("run.gather",))
+ROW_FOLDS = KeyStream(1 << 48, users=("run.regroup",))
 
 # ---- probabilities ----
 
@@ -158,21 +156,21 @@ THRESHOLD_ROWS = KeyStream(1 << 58, users=("run.reserve",))
 
 # Which parts of space are looked at, and which of their cells; region 0 stands for all of them.
 REGIONS = Stream((0, 0, 9), users=("scaling.regions",))
-REGION_CELLS = Stream(("region", "draw", 10), users=("scaling.trial",))
+REGION_CELLS = Stream(("region", "draw", 10), users=("scaling.regions",))
 # Which rows of the sample candidates race on, and in which order (purpose 0); on which cells (1).
-RACE = Stream(("purpose", 0, 12), users=("scaling.thin",))
+RACE = Stream(("purpose", 0, 12), users=("scaling.heats",))
 # Which of their rows are held out; and which are left out of a region that has too many.
-HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions", "scaling.thin"))
+HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions", "scaling.heats"))
 
 # ---- samples ----
 
 # Which rows are in which subsample, and which validate: equal to the order in which rows are
 # assigned to chunks, by fits of another method.
-SUBSAMPLES = KeyStream(0, users=("partition.subsamples",), meets=("CHUNKS",), permutes=True)
+SUBSAMPLES = KeyStream(0, users=("partition.shuffle",), meets=("CHUNKS",), permutes=True)
 # Folds of the rows that C and gamma are selected on, and the pairs that widths are taken from.
-SELECTING = Stream(("n_rows", 0, 11), users=("methods.sampling.select",))
+SELECTING = Stream(("n_rows", 0, 11), users=("methods.sampling.search",))
 # Which rows are drawn from the ball around a support row.
-BALLS = KeyStream(1 << 52, users=("partition.subsamples",))
+BALLS = KeyStream(1 << 52, users=("partition.shuffle",))
 
 # ---- tables ----
 

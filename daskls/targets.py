@@ -13,8 +13,6 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import Float64, Labels, MeasuredAs, TargetKind, Targets
 
-__all__ = ["TARGET_DTYPES", "Target"]
-
 # Of the column that carries it beside a row's features.
 TARGET_DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from daskls.errors import DamageError
 from daskls.store.artifacts import open_store
-from daskls.store.checksums import checksum
+from daskls.store.files import checksum
 
 OWNER = ".owner"
 ME, OTHER = b'{"who": "me"}', b'{"who": "another"}'

@@ -179,15 +179,15 @@ def assert_same_bits(expected, found):
 TINY = {
     "daskls.run.rows.BLOCK_NBYTES": 1,
     # Many blocks are merged, a few are not.
-    "daskls.plan.exchange.MOST_RUNS": 40,
-    "daskls.plan.exchange.GROUP_BLOCKS": 3,
+    "daskls.plan.demand.MOST_RUNS": 40,
+    "daskls.plan.demand.GROUP_BLOCKS": 3,
     "daskls.plan.bundles.N_BUNDLES": 10_000,
     "daskls.plan.bundles.MIN_BUNDLE_COST": 0.0,
-    "daskls.run.gather.BUNDLE_NBYTES": 1,
-    "daskls.run.gather.N_GATHERS": 1000,
-    "daskls.methods.neighborhoods.cover.MIN_SEARCHED": 16,
+    "daskls.run.regroup.BUNDLE_NBYTES": 1,
+    "daskls.run.regroup.N_GATHERS": 1000,
+    "daskls.methods.neighborhoods.train.MIN_SEARCHED": 16,
     "daskls.methods.sampling.search.N_SEARCH_TASKS": 8,
-    "daskls.methods.sampling.radii.MIN_BALLS": 1,
+    "daskls.methods.sampling.balls.MIN_BALLS": 1,
 }
 
 
@@ -225,7 +225,7 @@ def small_sample(patch, n_rows):
 
 def few_draws(patch, n_pairs):
     """Let a task draw so few rows from the balls, as of balls that hold many."""
-    set_sizes(patch, {"daskls.methods.sampling.radii.most_pairs": lambda *_: n_pairs})
+    set_sizes(patch, {"daskls.methods.sampling.balls.most_pairs": lambda *_: n_pairs})
 
 
 def small_leaves(patch, n_rows=100):
@@ -243,7 +243,7 @@ TILES = {
     "FIRST_ROUND": "daskls.partition.cover",
     "MAX_ROUND": "daskls.partition.cover",
     "MAX_PAIRS": "daskls.solvers.percentiles",
-    "BLOCKS_SHARE": "daskls.solvers.pairs",
+    "BLOCKS_SHARE": "daskls.solvers.width",
     "MAX_CHUNK_NBYTES": "daskls.store.flat",
 }
 
@@ -275,7 +275,7 @@ def task_memory(nbytes, n_slots=1):
 
     with pytest.MonkeyPatch.context() as patch:
         # Of a fit, and of its bill.
-        for module in ("daskls.run.begin", "daskls.methods.bill"):
+        for module in ("daskls.run.begin", "daskls.methods.fit"):
             patch.setattr(f"{module}.find_resources", lambda _: Resources(n_slots, nbytes))
         yield
 

@@ -26,7 +26,8 @@ import daskls
 from daskls import VoronoiSVC
 from daskls.cli import app
 from daskls.estimators import predictions
-from daskls.methods import average, predict
+from daskls.methods import predict
+from daskls.methods import scores as average
 from daskls.partition.stored import model_partition
 from daskls.store.groups import describe_group
 from daskls.store.reader import ModelReader

@@ -15,10 +15,9 @@ import daskls
 from daskls import DataError, MemoryPlanError, ParameterError
 from daskls.datasets import write
 from daskls.plan import Bill, Resources, StageBill, StageDemand, Work, bill_stages
-from daskls.plan.demand import Demand, expected_cells, seconds_of
-from daskls.plan.exchange import ExchangePlan
+from daskls.plan.demand import Demand, ExchangePlan, expected_cells, seconds_of
 from daskls.records import SolverSpec
-from daskls.run.resources import find_resources, resources_of
+from daskls.run.workers import find_resources, resources_of
 from daskls.store.exchange import Exchange
 
 MIB = 1 << 20

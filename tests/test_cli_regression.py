@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import daskls
 from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.cli import app
-from daskls.run.misses import count_misses
-from daskls.sources.kinds import kind_of_arrays, kind_of_data, kind_of_values
+from daskls.run.confusion import count_misses
+from daskls.sources.labels import kind_of_arrays, kind_of_data, kind_of_values
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 RNG = np.random.default_rng(0)

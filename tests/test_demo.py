@@ -12,9 +12,7 @@ from typer.testing import CliRunner
 
 import daskls
 from daskls.cli import app
-from daskls.cli.ahead import compile_ahead, is_compiled
-from daskls.cli.demo import DemoSet, demo_grid
-from daskls.cli.memory import PeakMemory, tree_nbytes
+from daskls.cli.demo import DemoSet, PeakMemory, compile_ahead, demo_grid, is_compiled, tree_nbytes
 
 
 def test_a_small_demo_prints_its_figures_and_draws(tmp_path):
@@ -100,7 +98,7 @@ def test_nothing_is_compiled_twice(tmp_path, capsys):
 
 LOOK = """
 import json
-from daskls.cli.ahead import compile_ahead, is_compiled
+from daskls.cli.demo import compile_ahead, is_compiled
 from daskls.cli.demo import TRAIN_FEW
 before = is_compiled()
 compile_ahead(TRAIN_FEW.format(name="checkerboard"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daskls.kernels.registry import KERNELS, find_kernel, kernels_with
+from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.solvers.registry import LOSSES, losses_of
 
 PACKAGE = Path(__file__).parents[1] / "daskls"
@@ -17,7 +17,7 @@ SOLVERS = [own for loss in LOSSES.values() for own in (loss.solver, loss.neighbo
 ENTRIES = [*KERNELS.values(), *SOLVERS]
 CLASSES = {entry.partition(":")[2] for entry in ENTRIES}
 # Where the names and the classes are at home.
-REGISTRIES = {"kernels/registry.py", "solvers/registry.py"}
+REGISTRIES = {"kernels/kernel.py", "solvers/registry.py"}
 HOMES = {entry.partition(":")[0].replace(".", "/") + ".py" for entry in ENTRIES}
 # Parameters and fields whose value a name is, where it is given and not asked for.
 VALUES = {"kernel", "loss", "name"}
@@ -133,7 +133,7 @@ def test_what_is_allowed_is_there():
         'find_kernel("rbf") is find_kernel(kernel)',
         'find_kernel(name="rbf")',
         "isinstance(find_kernel(kernel), Polynomial)",
-        "from daskls.kernels.inner import Polynomial",
+        "from daskls.kernels.standard import Polynomial",
         "isinstance(kernel, inner.Polynomial)",
         # Hand-written lists of what is taken.
         'StrOptions({"rbf", "linear"})',

@@ -9,11 +9,10 @@ from rich.console import Console
 from support import PAPERS, checkers
 
 import daskls
-from daskls.estimators.console import progress_bars
+from daskls.estimators.view import progress_bars
 from daskls.live.lines import format_line
 from daskls.live.record import FitRecord, Header
-from daskls.run.expect import Expectation
-from daskls.run.progress import Progress, StageClock
+from daskls.run.progress import Expectation, Progress, StageClock
 
 STAGES = [("scale", 10.0), ("regions", 5.0), ("scale", 20.0), ("train", 100.0)]
 

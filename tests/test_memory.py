@@ -6,13 +6,14 @@ from support import few
 
 from daskls.kernels import gram
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes, largest_block
-from daskls.methods import average
-from daskls.partition.forest import Forest
+from daskls.methods import scores as average
 from daskls.partition.grow import grow_tree
+from daskls.partition.space import Forest
 from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
 from daskls.records import MIB, CellReport, FeatureScale, SolverSpec
 from daskls.run import regroup
-from daskls.store.exchange import Exchange, Rows
+from daskls.store.exchange import Exchange
+from daskls.store.sorted_rows import Rows
 from daskls.targets import Target
 
 # A projection may exceed the measured peak by this factor, and must never be below it.

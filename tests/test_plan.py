@@ -9,10 +9,10 @@ import pytest
 
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
-from daskls.methods.cells.plan import check_cells
+from daskls.methods.cells.method import check_cells
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
-from daskls.partition.subsamples import plan_draws
+from daskls.partition.shuffle import plan_draws
 from daskls.plan import (
     Extent,
     Resources,

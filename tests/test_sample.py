@@ -7,7 +7,7 @@ import pytest
 
 from daskls.partition.shuffle import key_limit, row_keys
 from daskls.run import sample as sampling
-from daskls.run.rows import BlockRows
+from daskls.run.blocks import BlockRows
 from daskls.run.sample import least_keys, sample_rows
 from daskls.run.scan import scan_targets
 from daskls.seeds import SAMPLE

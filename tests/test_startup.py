@@ -25,7 +25,7 @@ X, Y = checkers(400)
 TRAINERS = {
     "daskls.methods.sampling.balls",
     "daskls.run.begin",
-    "daskls.methods.sampling.enrich",
+    "daskls.methods.sampling.fit",
     "daskls.methods.cells.fit",
     "daskls.methods.fit",
     "daskls.methods.neighborhoods.lazy",
@@ -34,17 +34,13 @@ TRAINERS = {
     "daskls.run.sample",
     "daskls.methods.sampling.train",
     "daskls.methods.sampling.search",
-    "daskls.methods.sampling.radii",
-    "daskls.methods.sampling.rounds",
-    "daskls.methods.cells.train",
     "daskls.kernels.hinge",
     "daskls.partition.grow",
-    "daskls.solvers.cell",
+    "daskls.solvers.hinge.solver",
     "daskls.solvers.hinge.large",
     "daskls.solvers.hinge.neighborhood",
-    "daskls.solvers.hinge.solver",
     "daskls.solvers.hinge.width",
-    "daskls.solvers.pairs",
+    "daskls.solvers.width",
     "daskls.solvers.search",
 }
 
@@ -61,7 +57,7 @@ FIT_ALONE = """
 import json, sys
 import numpy as np
 import daskls
-from daskls.run.held import available_nbytes
+from daskls.run.patience import available_nbytes
 X = np.load(sys.argv[1])
 daskls.VoronoiSVC(cell_size=100, C=10.0, gamma=20.0).fit(X, X[:, 0] > 0.5).predict(X)
 loaded = sorted(sys.modules)

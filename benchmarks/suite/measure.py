@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 
 from benchmarks.suite.journal import Record
-from daskls.cli.memory import PeakMemory
+from daskls.cli.demo import PeakMemory
 
 MIB = 1 << 20
 Result = TypeVar("Result")

@@ -16,8 +16,9 @@ import numpy as np
 from benchmarks.peers import Data
 from benchmarks.suite.journal import Record
 from daskls import NeighborSamplingSVC
+from daskls.methods.sampling import balls as radii
+from daskls.methods.sampling import fit as rounds
 from daskls.methods.sampling import method as sampling_method
-from daskls.methods.sampling import radii, rounds
 from daskls.methods.sampling.parts import read_part
 from daskls.methods.sampling.search import SampleSearch, stalls
 from daskls.methods.sampling.train import KEPT

@@ -8,17 +8,14 @@ from typing import Annotated
 
 import typer
 
-from daskls.cli.convert import convert
+from daskls.cli.convert import convert, denoise
 from daskls.cli.demo import demo
-from daskls.cli.denoise import denoise
 from daskls.cli.errors import Commands
-from daskls.cli.fit import fit
+from daskls.cli.fit import fit, plan
 from daskls.cli.info import info
 from daskls.cli.options import FilterCommand, FitCommand
-from daskls.cli.plan import plan
 from daskls.cli.predict import predict
-from daskls.cli.report import report
-from daskls.cli.score import score
+from daskls.cli.score import report, score
 
 __all__ = ["app", "main"]
 

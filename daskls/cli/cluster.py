@@ -7,17 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "Dashboard",
-    "MemoryLimit",
-    "Quiet",
-    "Scheduler",
-    "ThreadsPerWorker",
-    "Where",
-    "Workers",
-    "open_client",
-]
-
 CONNECT_TIMEOUT_S = 10
 # Of data up to this size, some 50,000 rows of ten features, processes may take longer to start than
 # to fit. A data set of few rows is one chunk of 4 MiB.
@@ -110,7 +99,7 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
 
         import dask
 
-        from daskls.run.resources import find_slots
+        from daskls.run.workers import find_slots
 
         # Of Dask's own pool a thread that Ctrl-C met as it started is never told to end, and the
         # process waits for it; a pool that is shut down tells all.
@@ -121,7 +110,7 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
             yield None
         return
     from daskls.run.client import connect, start_cluster
-    from daskls.run.resources import check_limit
+    from daskls.run.workers import check_limit
 
     if where.scheduler is not None:
         with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:

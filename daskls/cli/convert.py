@@ -1,15 +1,24 @@
-"""`daskls convert IN OUT`: a file of another format to a data set on Zarr."""
+"""`daskls convert IN OUT`: a file of another format to a data set on Zarr.
+
+`daskls denoise DATA OUT`: a data set without the rows whose labels look wrong.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.inputs import check_exists, expand
+from daskls.cli.errors import format_number, format_share, print_pairs
+from daskls.cli.inputs import check_exists, expand, open_data
+from daskls.cli.options import FilterCommand, build_estimator
 
-__all__ = ["convert", "rows_progress"]
+if TYPE_CHECKING:
+    Filtering = str
+else:
+    # As many as there are filters.
+    Filtering = Literal[tuple(FilterCommand.estimators)]
 
 
 def convert(
@@ -83,7 +92,7 @@ def _check_dtype(dtype: str | None) -> None:
 @contextmanager
 def rows_progress(stage: str, *, show: bool) -> Iterator[Callable[[int, int | None], None] | None]:
     """Yield a function of (rows done, all rows) that draws a bar; None if not shown."""
-    from daskls.estimators.console import progress_bars
+    from daskls.estimators.view import progress_bars
     from daskls.run.progress import Progress
 
     with progress_bars(show=show) as listen:
@@ -95,3 +104,45 @@ def rows_progress(stage: str, *, show: bool) -> Iterator[Callable[[int, int | No
             listen(Progress(stage, done if total else None, total or done))
 
         yield report
+
+
+def denoise(
+    ctx: typer.Context,
+    data: Annotated[
+        str, typer.Argument(callback=expand, help="Data set, as `daskls convert` writes it.")
+    ],
+    out: Annotated[
+        str, typer.Argument(callback=expand, help="The data set to write; must not exist.")
+    ],
+    method: Annotated[
+        Filtering, typer.Option(help="falk: fast; knnsvm: an SVM a row, the row itself left out.")
+    ] = "falk",
+    scheduler: cluster.Scheduler = None,
+    workers: cluster.Workers = None,
+    threads_per_worker: cluster.ThreadsPerWorker = 1,
+    memory_limit: cluster.MemoryLimit = "auto",
+    dashboard: cluster.Dashboard = None,
+    quiet: cluster.Quiet = False,
+) -> None:
+    """Write the rows of a data set whose labels agree with the models around them."""
+    dataset = open_data(data)
+    from daskls.errors import StoreError
+    from daskls.store.artifacts import store_at
+
+    if store_at(out, what="output").exists(""):
+        raise StoreError(f"{out} exists already; give another path or remove it first.")
+    noise = build_estimator(ctx, method)
+    noise.set_params(verbose=0 if quiet else 1)
+    noise._validate_params()
+    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
+    with cluster.open_client(where, data) as client:
+        cleaned = noise.set_params(client=client).fit(data).clean_dataset(data, out)
+    removed = dataset.n_rows - cleaned.n_rows
+    print_pairs(
+        f"{type(noise).__name__}: {out}",
+        [
+            ("rows", format_number(dataset.n_rows)),
+            ("removed", f"{removed:,} ({format_share(removed / dataset.n_rows)})"),
+            ("kept", format_number(cleaned.n_rows)),
+        ],
+    )

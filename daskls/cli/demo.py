@@ -1,19 +1,107 @@
-"""`daskls demo`: a million rows on disk, two workers of 1 GiB, a model, its score and a picture."""
+"""`daskls demo`: a million rows on disk, two workers of 1 GiB, a model, its score and a picture.
 
+Compilation before workers start, in a process that ends: once a machine, and once, not in each.
+
+A process that compiles keeps some 200 MiB that one which reads the cache never takes.
+
+The peak memory of this process and its children, each page that they share counted once.
+"""
+
+import subprocess
+import sys
+import threading
 import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import TracebackType
+from typing import Annotated, Any, Literal, Self
 
+import psutil
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.ahead import compile_ahead
+from daskls.cli.errors import format_nbytes, format_number, format_share, print_pairs
 from daskls.cli.inputs import expand_folder
-from daskls.cli.tables import format_nbytes, format_number, format_share, print_pairs
 
-__all__ = ["DemoResult", "DemoSet", "demo", "run_demo", "train_few"]
+
+def is_compiled() -> bool:
+    """Whether the solver of SVMs lies in the cache; also where no folder for one can be written."""
+    from daskls.kernels.line import line_solver
+
+    solver: Any = line_solver(unit=True, with_offset=False)
+    kernel = getattr(solver, "func", solver)
+    folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
+    return folder is None or any(Path(folder).glob(f"*.{kernel.__name__}-*.nbi"))
+
+
+def compile_ahead(call: str) -> None:
+    """Run a Python expression in a process of its own, unless this machine has compiled before.
+
+    Parameters
+    ----------
+    call : str. Imports and runs what compiles.
+    """
+    if is_compiled():
+        return
+    typer.echo("Compiling, once on this machine.")
+    # What fails here fails in the workers too, and is told from there.
+    subprocess.run([sys.executable, "-c", call], capture_output=True, check=False)
+
+
+MEASURE_INTERVAL_S = 0.2
+
+
+def tree_nbytes() -> int:
+    """Return the sum of the PSS of this process and its children; of the RSS where there is none.
+
+    The proportional set size divides a shared page by the processes that share it, so that the
+    sum is what all of them hold together.
+    """
+    me = psutil.Process()
+    return sum(_nbytes(process) for process in [me, *me.children(recursive=True)])
+
+
+def _nbytes(process: psutil.Process) -> int:
+    """Return one process's share; 0 if it has just ended."""
+    try:
+        full = process.memory_full_info()
+        return int(getattr(full, "pss", full.rss))
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return 0
+
+
+class PeakMemory:
+    """Samples `tree_nbytes` while the context lasts.
+
+    Attributes
+    ----------
+    start_nbytes, peak_nbytes : int. At the beginning, and the most that was seen.
+    sampling_cpu_s : float. What the sampling itself took so far.
+    """
+
+    def __enter__(self) -> Self:
+        self.start_nbytes = self.peak_nbytes = tree_nbytes()
+        self.sampling_cpu_s = 0.0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="daskls-memory", daemon=True)
+        self._thread.start()
+        return self
+
+    def _sample(self) -> None:
+        while not self._stopped.wait(MEASURE_INTERVAL_S):
+            self.peak_nbytes = max(self.peak_nbytes, tree_nbytes())
+            self.sampling_cpu_s = time.thread_time()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stopped.set()
+        self._thread.join()
+
 
 # Runs in a process of its own, which then holds what compiling takes.
 TRAIN_FEW = "from daskls.cli.demo import train_few; train_few({name!r})"
@@ -107,7 +195,6 @@ def run_demo(
     ------
     StoreError : when `output` holds something else under these names
     """
-    from daskls.cli.memory import PeakMemory
     from daskls.datasets import bayes_accuracy, best_r2
 
     best = best_r2(name) if name == REGRESSION_SET else bayes_accuracy(name)
@@ -226,9 +313,8 @@ def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, s
 
 def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> tuple[float, int]:
     """Return accuracy or R2 on the test rows, and their number."""
-    from daskls.estimators.console import progress_bars
-    from daskls.run.confusion import count_confusion
-    from daskls.run.misses import count_misses
+    from daskls.estimators.view import progress_bars
+    from daskls.run.confusion import count_confusion, count_misses
     from daskls.store.dataset import open_dataset
 
     with progress_bars(show=show) as listen:

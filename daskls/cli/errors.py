@@ -1,20 +1,20 @@
 """Every way a command can end: 0, 1 for a failure, 2 for bad arguments, 130 for Ctrl-C.
 
 A failure is one sentence on stderr; its traceback is shown with `--debug` only.
+
+Small tables on a terminal, and numbers as people read them.
 """
 
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from daskls.errors import DasklsError, ParameterError
-
-__all__ = ["Commands", "InterruptedCommandError"]
 
 FAILURE, BAD_ARGUMENTS, INTERRUPTED = 1, 2, 130
 # What an interrupted command leaves behind.
@@ -105,3 +105,66 @@ def _one_line(message: Any) -> str:
 def _stopped(message: str) -> str:
     """Return a one-line message that ends with a full stop."""
     return _one_line(message).rstrip(".:; ") + "."
+
+
+def format_nbytes(nbytes: float) -> str:
+    """Return bytes with a unit.
+
+    >>> format_nbytes(3 << 20), format_nbytes(900)
+    ('3.0 MiB', '900 B')
+    """
+    if nbytes < 1024:
+        return f"{nbytes:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        nbytes /= 1024
+        if nbytes < 1024:
+            return f"{nbytes:.1f} {unit}"
+    return f"{nbytes / 1024:.1f} TiB"
+
+
+def format_share(value: float) -> str:
+    """Return a share as a percentage.
+
+    >>> format_share(0.94213)
+    '94.21 %'
+    """
+    return f"{100 * value:.2f} %"
+
+
+def format_number(value: float) -> str:
+    """Return a number short: whole numbers in full, others with four figures.
+
+    >>> format_number(1000000), format_number(0.123456)
+    ('1,000,000', '0.1235')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
+
+
+def print_pairs(title: str, pairs: Iterable[tuple[str, Any]]) -> None:
+    """Print names and values, one pair a line."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(name, str(value))
+    console = Console(highlight=False, markup=False)
+    console.print(title, style="underline", soft_wrap=True)
+    console.print(table)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table whose first column is text and whose others are numbers."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*map(str, row))
+    console = Console(highlight=False, markup=False)
+    console.print(title, style="underline", soft_wrap=True)
+    console.print(table)

@@ -4,16 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
-from daskls.cli.inputs import check_exists, expand
-from daskls.cli.tables import (
+from daskls.cli.errors import (
     format_nbytes,
     format_number,
     format_share,
     print_pairs,
     print_table,
 )
-
-__all__ = ["format_cells", "info"]
+from daskls.cli.inputs import check_exists, expand
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")

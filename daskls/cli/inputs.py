@@ -14,26 +14,6 @@ if TYPE_CHECKING:
     from daskls.sources.door import Source
     from daskls.store.temporary import Scratch
 
-__all__ = [
-    "LabelColumn",
-    "Task",
-    "Unseen",
-    "UnseenOption",
-    "check_data",
-    "check_exists",
-    "check_store",
-    "expand",
-    "expand_folder",
-    "find_kind",
-    "find_label",
-    "let_unknown",
-    "open_data",
-    "open_input",
-    "open_rows_of",
-    "parse_class_weight",
-    "parse_numbers",
-]
-
 
 # What is learned.
 Task = Literal["auto", "classification", "regression"]
@@ -160,7 +140,7 @@ def find_kind(source: "Source", label: str | None, task: str, *, can: bool) -> "
     task : str. As of `Task`.
     can : bool. Whether the method answers numbers; else whole numbers are classes.
     """
-    from daskls.sources.kinds import kind_of_arrays, kind_of_column, kind_of_data
+    from daskls.sources.labels import kind_of_arrays, kind_of_column, kind_of_data
 
     if task != "auto":
         return "classes" if task == "classification" else "numbers"

@@ -18,7 +18,6 @@ from daskls.registry import FILTERS, load_object
 if TYPE_CHECKING:
     from daskls.records import TargetKind
 
-__all__ = ["EstimatorCommand", "FilterCommand", "FitCommand", "build_estimator"]
 
 # What the command itself gives to an estimator.
 OWN = ("store", "client", "verbose")

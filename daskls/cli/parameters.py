@@ -15,8 +15,6 @@ import typer
 from daskls.cli.inputs import parse_class_weight, parse_numbers
 from daskls.registry import METHODS, load_object
 
-__all__ = ["METHOD_ESTIMATORS", "Parameter"]
-
 # Of each method that of classes, and that of numbers where there is one.
 METHOD_ESTIMATORS = {entry.option: entry.estimators for entry in METHODS}
 NONE = "none"

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-__all__ = ["draw_demo", "draw_numbers"]
-
 N_SHOWN_ROWS = 1500
 # Side of the magnified window, which begins at 0.4,, as a share of the whole.
 WINDOW = 0.25
@@ -22,7 +20,7 @@ def draw_demo(output: Path) -> Path:
 
     import daskls
     from daskls.plotting import PartitionDisplay
-    from daskls.plotting.lazy import import_figure
+    from daskls.plotting.plane import import_figure
     from daskls.store.dataset import open_dataset
 
     figure = import_figure()(figsize=(11, 5.2), layout="constrained")
@@ -63,7 +61,7 @@ def draw_numbers(output: Path) -> Path:
     import numpy as np
 
     import daskls
-    from daskls.plotting.lazy import import_figure
+    from daskls.plotting.plane import import_figure
     from daskls.store.dataset import open_dataset
 
     figure = import_figure()(figsize=(11, 5.2), layout="constrained")

@@ -21,8 +21,6 @@ from daskls.cli.inputs import (
 if TYPE_CHECKING:
     from daskls.store.temporary import Scratch
 
-__all__ = ["predict"]
-
 
 def predict(
     model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
@@ -61,8 +59,8 @@ def predict(
     """
     check_exists(model, "model")
     open_input(x, "data set, array or table")
-    from daskls.estimators.console import progress_bars
-    from daskls.sources.answers import answer_format, write_answers
+    from daskls.estimators.view import progress_bars
+    from daskls.sources.write import answer_format, write_answers
     from daskls.store.sources import open_array
 
     _check_free(out)
@@ -114,7 +112,7 @@ def _check_free(out: str) -> None:
     StoreError
     """
     from daskls.errors import StoreError
-    from daskls.sources.answers import answer_format
+    from daskls.sources.write import answer_format
     from daskls.store.artifacts import is_bucket, store_at
 
     if is_bucket(out) and answer_format(out):

@@ -13,19 +13,6 @@ from daskls.errors import ParameterError
 from daskls.records import AnyArray, Codes, Float32, Float64, Floats, Mask
 from daskls.seeds import SET_ROWS, SET_STRUCTURE
 
-__all__ = [
-    "CLASSES",
-    "GROUP_ROWS",
-    "NumberRows",
-    "Rows",
-    "check_at_least",
-    "check_probability",
-    "flip_labels",
-    "generate_numbers",
-    "generate_rows",
-    "structure_rng",
-]
-
 GROUP_ROWS = 4096
 CLASSES = (-1, 1)
 

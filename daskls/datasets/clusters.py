@@ -16,16 +16,6 @@ from daskls.datasets._base import (
 from daskls.errors import ParameterError
 from daskls.records import Floats, Mask
 
-__all__ = [
-    "make_ndcc",
-    "make_noisy28",
-    "ndcc_bayes_accuracy",
-    "ndcc_posterior",
-    "ndcc_rows",
-    "noisy28_bayes_accuracy",
-    "noisy28_rows",
-]
-
 NDCC_ID = 6
 MAX_CENTERS = 2**16
 N_MONTE_CARLO = 2**17

@@ -14,7 +14,7 @@ from daskls.errors import DataError, ParameterError
 from daskls.records import TargetKind
 from daskls.registry import load_object
 from daskls.sources.base import Features, ReadOptions, check_unique
-from daskls.sources.formats import (
+from daskls.sources.door import (
     FORMATS,
     Format,
     all_suffixes,
@@ -27,8 +27,6 @@ from daskls.store.artifacts import store_at
 from daskls.store.dataset import Dataset
 from daskls.store.dataset_checks import WRITE_AGAIN, check_target
 from daskls.store.files import disk_errors
-
-__all__ = ["convert"]
 
 
 def convert(

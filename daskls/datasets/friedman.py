@@ -13,18 +13,6 @@ import numpy as np
 from daskls.datasets._base import NumberRows, check_at_least, generate_numbers
 from daskls.records import Float64
 
-__all__ = [
-    "friedman1_best_r2",
-    "friedman1_rows",
-    "friedman2_best_r2",
-    "friedman2_rows",
-    "friedman3_best_r2",
-    "friedman3_rows",
-    "make_friedman1",
-    "make_friedman2",
-    "make_friedman3",
-]
-
 UNIT_INTERVAL = ((0.0, 1.0),)
 # Of the second and the third: resistance, frequency, inductance and capacitance of a circuit.
 CIRCUIT = ((0.0, 100.0), (40 * np.pi, 560 * np.pi), (0.0, 1.0), (1.0, 11.0))

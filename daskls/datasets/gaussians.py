@@ -15,13 +15,6 @@ from scipy.special import ndtr, ndtri
 from daskls.datasets._base import Rows, check_at_least, generate_rows
 from daskls.records import Floats, Mask
 
-__all__ = [
-    "make_two_gaussians",
-    "two_gaussians_bayes_accuracy",
-    "two_gaussians_bayes_risk",
-    "two_gaussians_rows",
-]
-
 THETA = 0.6
 HALF_SIDE = 2.0
 NARROW_VARIANCE = 1 / 8

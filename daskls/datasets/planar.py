@@ -17,21 +17,6 @@ from daskls.datasets._base import (
 )
 from daskls.records import Floats, Mask
 
-__all__ = [
-    "checkerboard_bayes_accuracy",
-    "checkerboard_rows",
-    "make_checkerboard",
-    "make_swiss_roll",
-    "make_two_spirals",
-    "make_xor",
-    "swiss_roll_bayes_accuracy",
-    "swiss_roll_rows",
-    "two_spirals_bayes_accuracy",
-    "two_spirals_rows",
-    "xor_bayes_accuracy",
-    "xor_rows",
-]
-
 
 def checkerboard_rows(
     first_row: int, n_rows: int, seed: int, *, n_cells_side: int = 4, flip: float = 0.055

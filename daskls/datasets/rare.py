@@ -15,8 +15,6 @@ from daskls.datasets._base import (
 from daskls.errors import ParameterError
 from daskls.records import Float64, Floats, Mask
 
-__all__ = ["make_rare", "rare_bayes_accuracy", "rare_best_product", "rare_rows"]
-
 RARE_ID = 11
 N_HIDDEN = 8
 

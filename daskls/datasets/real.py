@@ -9,8 +9,6 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import Float32, Labels, Reals
 
-__all__ = ["RealData", "covtype_split", "load_real"]
-
 COVTYPE_N_TRAIN = 464_429
 COVTYPE_SEED = 2017
 

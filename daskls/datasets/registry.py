@@ -11,8 +11,6 @@ from daskls.datasets._base import CLASSES, NumberRows, Rows
 from daskls.errors import ParameterError
 from daskls.store.dataset import Dataset, DatasetWriter, default_chunk_rows
 
-__all__ = ["GENERATORS", "Generator", "Progress", "bayes_accuracy", "best_r2", "write"]
-
 # Called with the rows done, and all rows where their number is known.
 Progress = Callable[[int, int | None], None]
 

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import AdviceWarning, GridEdgeWarning
-from daskls.partition.shrink import Shrinkage
+from daskls.partition.base import Shrinkage
 from daskls.records import Float64, Ints
 from daskls.solvers.grid import count_gammas, grid_ends
 from daskls.solvers.registry import find_loss
-from daskls.store.reader import ModelReader, Report, spec_from_json
-
-__all__ = ["EDGE_SHARE", "LEAST_CELLS", "Advice", "advise_on_cells", "advise_on_selected"]
+from daskls.store.checks import spec_from_json
+from daskls.store.reader import ModelReader, Report
 
 Advice = tuple[type[AdviceWarning], str]
 

@@ -22,9 +22,9 @@ from daskls.estimators.inputs import (
     draw_seed,
     saved_params,
 )
+from daskls.estimators.options import probability_of
 from daskls.estimators.plan import Plans
 from daskls.estimators.predictions import ClassAnswers, NumberAnswers
-from daskls.estimators.probability import probability_of
 from daskls.estimators.store import (
     choose_store,
     copy_model,
@@ -33,13 +33,12 @@ from daskls.estimators.store import (
     interrupts_told,
 )
 from daskls.estimators.view import fit_view
-from daskls.methods.base import method_of
-from daskls.methods.leaves import SEARCH_REGION_ROWS
+from daskls.methods.base import SEARCH_REGION_ROWS, method_of
 from daskls.records import MeasuredAs, ScalingSpec, SolverSpec
 from daskls.run.client import current_client
 from daskls.run.contract import FitRequest, Method
+from daskls.run.identity import dropping_damage
 from daskls.run.probe import shared_with_workers
-from daskls.run.repair import dropping_damage
 from daskls.run.rows import open_rows
 from daskls.run.workers import losses_made_good
 from daskls.sources.door import Source, check_label, open_source
@@ -53,9 +52,7 @@ from daskls.store.temporary import ModelHandle, Scratch
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
     from daskls.methods.fit import FitResult
-    from daskls.partition.shrink import Shrinkage
-
-__all__ = ["LocalClassifier", "LocalEstimator", "LocalRegressor", "SharesClient"]
+    from daskls.partition.base import Shrinkage
 
 
 class SharesClient(BaseEstimator):  # type: ignore[misc]

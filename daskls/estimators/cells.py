@@ -15,24 +15,22 @@ from daskls.estimators.advice import Advice, advise_on_cells
 from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
 from daskls.estimators.inputs import candidates, check_unused, flat
 from daskls.estimators.intervals import COVERAGE, IntervalAnswers, interval_spec
-from daskls.estimators.probability import PROBABILITY
-from daskls.estimators.scale import (
+from daskls.estimators.options import (
     FEATURE_CODING,
     FEATURE_SCALE,
+    PROBABILITY,
     ScalesFeatures,
     has_width,
     is_unscaled,
     scaling_of,
 )
-from daskls.kernels.registry import KERNELS, find_kernel, kernels_with
-from daskls.partition.shrink import Shrinkage
+from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
+from daskls.partition.base import Shrinkage
 from daskls.plan import usual_cells
 from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
-from daskls.store.false_alarm import FalseAlarmBound
+from daskls.store.reserved import FalseAlarmBound
 from daskls.store.temporary import ModelHandle
-
-__all__ = ["Candidates", "CellClassifier", "CellRegressor", "GridShape"]
 
 Candidates = float | Sequence[float] | None
 GridShape = int | Sequence[int] | None

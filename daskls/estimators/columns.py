@@ -12,8 +12,6 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.sources.door import Source
 
-__all__ = ["check_columns", "check_names", "keep_names"]
-
 # Names of each kind that an error shows.
 MAX_SHOWN = 5
 NUMBERS = (Number, np.bool_, NoneType)

@@ -11,10 +11,8 @@ from inspect import signature
 from textwrap import indent
 from typing import Any, TypeVar
 
-from daskls.kernels.registry import KERNELS, find_kernel, kernels_with
+from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.solvers.registry import losses_of
-
-__all__ = ["share_docs"]
 
 T = TypeVar("T", bound=type[Any])
 NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)

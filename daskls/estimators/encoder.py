@@ -19,8 +19,6 @@ from daskls.store.artifacts import store_at
 from daskls.store.dataset import Dataset
 from daskls.store.temporary import Scratch
 
-__all__ = ["TableEncoder"]
-
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Named columns to features: numbers as they are, categories a column each, gaps filled.

@@ -8,17 +8,15 @@ from typing import Any, ClassVar, Literal
 from sklearn.utils._param_validation import StrOptions
 
 from daskls.errors import AdviceWarning
-from daskls.estimators.centers import Candidates, FalkEstimator
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     SELECTION_COSTS,
+    Candidates,
+    FalkEstimator,
     NeighborhoodClassifier,
     NeighborhoodRegressor,
 )
-from daskls.estimators.probability import PROBABILITY, ProbabilityParam
-from daskls.estimators.scale import FeatureScaleParam
-
-__all__ = ["FalkSVC", "FalkSVR"]
+from daskls.estimators.options import PROBABILITY, FeatureScaleParam, ProbabilityParam
 
 # The papers' grid of local model selection.
 PERCENTILES = (1, 10, 50, 90)

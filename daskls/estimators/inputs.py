@@ -23,31 +23,14 @@ from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Labels, Reals, 
 from daskls.run.labels import (
     check_label_kind,
     check_numbers,
+    check_values,
     first_bad_label,
     first_bad_number,
     label_error,
     number_error,
 )
 from daskls.run.rows import open_column, open_named
-from daskls.run.values import check_values
 from daskls.sources.door import Source
-
-__all__ = [
-    "candidates",
-    "check_class_weight",
-    "check_input",
-    "check_labels",
-    "check_rows",
-    "check_same_kind",
-    "check_targets",
-    "check_unused",
-    "check_weights",
-    "draw_seed",
-    "flat",
-    "levels_of",
-    "open_column_of",
-    "saved_params",
-]
 
 # Neither describes the model.
 NOT_SAVED = ("client", "store", "verbose")

@@ -7,13 +7,11 @@ from typing import Any
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.estimators.available import Available
+from daskls.estimators.options import Available
 from daskls.estimators.predictions import NumberAnswers
 from daskls.methods.predict import INTERVALS, OF_NUMBERS
 from daskls.records import IntervalSpec
-from daskls.store.interval import INTERVAL, CoveringInterval
-
-__all__ = ["COVERAGE", "IntervalAnswers", "interval_spec"]
+from daskls.store.reserved import INTERVAL, CoveringInterval
 
 COVERAGE: list[Any] = [Interval(Real, 0, 1, closed="neither"), None]
 

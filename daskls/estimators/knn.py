@@ -20,13 +20,10 @@ from daskls.estimators.neighborhoods import (
     selection_of,
     selects,
 )
-from daskls.estimators.probability import PROBABILITY, ProbabilityParam
-from daskls.estimators.scale import FeatureScaleParam
-from daskls.kernels.registry import find_kernel
+from daskls.estimators.options import PROBABILITY, FeatureScaleParam, ProbabilityParam
+from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
-
-__all__ = ["KNNSVC", "KernelKNNClassifier", "KernelKNNRegressor", "check_single"]
 
 
 def one_count(estimator: Any) -> int:

@@ -13,13 +13,11 @@ from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
-from daskls.estimators.probability import PROBABILITY, ProbabilityParam
-from daskls.kernels.registry import find_kernel
+from daskls.estimators.options import PROBABILITY, ProbabilityParam
+from daskls.kernels.kernel import find_kernel
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.parts import read_linear_model
 from daskls.records import Float64, SolverSpec
-
-__all__ = ["LandmarkSVC"]
 
 
 @share_docs()
@@ -154,7 +152,7 @@ class LandmarkSVC(LocalClassifier):
 
     def _sizes(self) -> dict[str, Any]:
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.methods.landmarks.choice import MOST_CLUSTERS, count_clusters
+        from daskls.methods.landmarks.plan import MOST_CLUSTERS, count_clusters
 
         n_cells, spec = self._method().n_cells, self._solver()
         return {

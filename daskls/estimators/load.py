@@ -13,8 +13,6 @@ from daskls.store.earlier import fill_params
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle
 
-__all__ = ["load"]
-
 
 def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
     """Open a model that `save`, or a fit with ``store=``, wrote.

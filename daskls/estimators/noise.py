@@ -18,17 +18,15 @@ from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input
 from daskls.estimators.knn import KNNSVC, check_single
 from daskls.estimators.neighborhoods import SVM_CONSTRAINTS, NeighborhoodClassifier, svm_spec
-from daskls.estimators.scale import FeatureScaleParam
+from daskls.estimators.options import FeatureScaleParam
 from daskls.plan import Bill
 from daskls.records import Float64, TargetKind
 from daskls.run.compute import compute
+from daskls.run.labels import check_values
 from daskls.run.rows import open_rows
-from daskls.run.values import check_values
 from daskls.sources.door import open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 from daskls.store.temporary import Scratch
-
-__all__ = ["FalkNoiseFilter", "KNNSVMNoiseFilter"]
 
 # Rows of a data set that are cleaned at once.
 COPY_ROWS = 1 << 16

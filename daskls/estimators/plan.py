@@ -1,18 +1,174 @@
-"""What a fit would cost: the method ``plan`` of every estimator."""
+"""What a fit would cost: the method ``plan`` of every estimator.
 
+Rows that are not read yet: their shape and dtype, and what their target is expected to be.
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
-from daskls.errors import ParameterError
-from daskls.estimators.ahead import look_ahead
+import dask.array as da
+import numpy as np
+
+from daskls.errors import DataError, ParameterError
 from daskls.estimators.predictions import Predictions
 from daskls.plan import Bill, Resources
+from daskls.plan.demand import BLOCK_NBYTES
+from daskls.records import AnyArray, TargetKind
 from daskls.run.client import current_client
 from daskls.run.contract import FitRequest
-from daskls.run.resources import resources_of
 from daskls.run.rows import open_rows
-from daskls.store.temporary import Scratch
+from daskls.run.workers import resources_of
+from daskls.sources.door import Source, check_label, open_source
+from daskls.sources.frames import with_labels
+from daskls.sources.labels import pick_label_column
+from daskls.store.temporary import Scratch, temporary_path
+from daskls.targets import Target
 
-__all__ = ["Plans"]
+# What is assumed where nothing says better.
+USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Rows that are not read.
+
+    Attributes
+    ----------
+    X : Source. On Zarr or lazy: of what is in memory, or is not there yet, an array of its shape.
+    y : Dask array (n,), of zeros.
+    target : Target. With as many classes, or numbers, as are expected.
+    notes : tuple of str. What was assumed.
+    """
+
+    X: Source
+    y: da.Array
+    target: Target
+    notes: tuple[str, ...] = ()
+
+
+def look_ahead(X: Any, y: Any, kind: TargetKind) -> Ahead:
+    """Return rows by their shape alone; classes of y are counted where it is in memory.
+
+    Parameters
+    ----------
+    X : as `fit` takes it, or a shape (rows, features)
+    y : as `fit` takes it, or None
+    kind : "classes" or "numbers". What y holds.
+
+    Raises
+    ------
+    DataError : no rows or no features; rows that only reading tells
+    """
+    if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
+        note = f"{USUAL_DTYPE.name} features"
+        return _of_shape((int(X[0]), int(X[1])), USUAL_DTYPE, *_target(y, None, kind), note)
+    X, y = with_labels(X, y)
+    source = open_source(X)
+    if source.is_table(y):
+        return _of_table(source, y, kind)
+    target, notes = _target(y, source, kind)
+    if source.in_memory:
+        array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
+        return _of_shape(array.shape, _dtype_of(array), target, notes)
+    n_rows = _count_rows(source)
+    return Ahead(source, _zeros(n_rows, kind), target, notes)
+
+
+def _of_shape(
+    shape: tuple[int, ...], dtype: np.dtype[Any], target: Target, notes: tuple[str, ...], *more: str
+) -> Ahead:
+    """Return a lazy array of a shape, in the blocks that it would be written in."""
+    if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
+        raise DataError(
+            f"X has the shape {tuple(shape)}; a fit takes (rows, features), of 2 rows and 1 "
+            "feature at least."
+        )
+    rows = max(BLOCK_NBYTES // (shape[1] * dtype.itemsize), 1)
+    lazy = da.zeros(shape, dtype=dtype, chunks=(rows, -1))
+    X = Source(lazy, "dask")
+    return Ahead(X, _zeros(shape[0], target.kind), target, (*more, *notes))
+
+
+def _zeros(n_rows: int, kind: TargetKind) -> da.Array:
+    return da.zeros(n_rows, dtype=np.float64 if kind == "numbers" else np.int32, chunks=-1)
+
+
+def _dtype_of(array: Any) -> np.dtype[Any]:
+    """Return the dtype that features of an array, or of a frame in memory, are read as."""
+    found = getattr(array, "dtype", None)
+    return found if isinstance(found, np.dtype) and found.kind in "biuf" else np.dtype(float)
+
+
+def _count_rows(source: Source) -> int:
+    """Return the rows of an array on Zarr or of Dask.
+
+    Raises
+    ------
+    DataError : chunks of sizes that only computing tells
+    """
+    shape = source.handle.shape if source.handle is not None else source.array.shape
+    if not shape or math.isnan(shape[0]):
+        raise DataError(
+            f"The rows of {source.where} are not known before they are computed. Call "
+            "compute_chunk_sizes() first, or give a shape, (rows, features)."
+        )
+    return int(shape[0])
+
+
+def _of_table(source: Source, label: Any, kind: TargetKind) -> Ahead:
+    """Return the rows of a table, whose columns are expected to be a feature each.
+
+    Raises
+    ------
+    DataError : a file of which only reading tells the rows
+    """
+    check_label(label)
+    n_rows = None
+    if source.kind != "features":
+        table = source.open(label, temporary_path())
+        n_rows, n_columns = table.n_rows, len(table.names)
+        pick_label_column(table, label, required=True)
+    if n_rows is None:
+        raise DataError(
+            f"How many rows {source.where} has, only reading it tells. Give a shape, (rows, "
+            "features); or write it as a data set first: daskls convert, or "
+            "daskls.datasets.convert."
+        )
+    note = "one feature a column; columns of text become one a category"
+    shape = n_rows, n_columns - 1
+    return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
+
+
+def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tuple[str, ...]]:
+    """Return the target that y is expected to have, and what that assumes."""
+    if kind == "numbers":
+        width = _width(y, source)
+        return Target(kind, center=np.zeros(width), scale=np.ones(width)), ()
+    labels = _labels(y, source)
+    if labels is None:
+        return Target(kind, np.arange(USUAL_CLASSES)), (f"{USUAL_CLASSES} classes",)
+    # What has one class only, a fit refuses; its sizes are those of two.
+    return Target(kind, np.arange(max(len(labels), USUAL_CLASSES))), ()
+
+
+def _labels(y: Any, source: Source | None) -> AnyArray | None:
+    """Return the classes that y is known to have without a task; else None."""
+    if y is None:
+        dataset = None if source is None else source.dataset
+        classes = None if dataset is None else dataset.classes
+        return None if classes is None else np.asarray(classes)
+    own = open_source(y)
+    return np.unique(np.asarray(own.given)) if own.in_memory else None
+
+
+def _width(y: Any, source: Source | None) -> int:
+    """Return how many numbers a row of y has."""
+    if y is None and source is not None and source.dataset is not None:
+        y = source.dataset.y
+    shape: tuple[int, ...] = () if y is None or isinstance(y, str) else np.shape(y)
+    return int(shape[1]) if len(shape) > 1 else 1
 
 
 class Plans(Predictions):
@@ -61,7 +217,7 @@ class Plans(Predictions):
         ParameterError : parameters that do not go together, or are out of range
         """
         # Here, so that a process which only predicts never loads the trainers.
-        from daskls.methods.bill import plan_fit
+        from daskls.methods.fit import plan_fit
 
         self._validate_params()
         request: FitRequest = self._request()

@@ -9,7 +9,6 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.available import Available
 from daskls.estimators.columns import check_names
 from daskls.estimators.inputs import (
     check_labels,
@@ -17,8 +16,7 @@ from daskls.estimators.inputs import (
     check_same_kind,
     open_column_of,
 )
-from daskls.estimators.probability import check_probabilities
-from daskls.methods.average import SUPER_NBYTES
+from daskls.estimators.options import Available, check_probabilities
 from daskls.methods.predict import (
     OF_NUMBERS,
     PROBABILITIES,
@@ -28,6 +26,7 @@ from daskls.methods.predict import (
     predict_lazily,
     predict_to_zarr,
 )
+from daskls.methods.scores import SUPER_NBYTES
 from daskls.records import AnyArray, Float64, Labels, TargetKind
 from daskls.run.compute import compute
 from daskls.run.labels import check_numbers
@@ -39,8 +38,6 @@ from daskls.sources.frames import with_labels
 from daskls.store.artifacts import store_at
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle, Scratch
-
-__all__ = ["ClassAnswers", "NumberAnswers", "Predictions"]
 
 
 class Predictions:

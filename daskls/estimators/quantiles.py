@@ -15,12 +15,10 @@ from daskls.estimators.base import LocalRegressor
 from daskls.estimators.cells import Candidates, CellEstimator
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import levels_of
-from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
+from daskls.estimators.options import FeatureCodingParam, FeatureScaleParam
 from daskls.methods.cells.method import Voronoi
 from daskls.records import AnyArray, Float64, SolverSpec
 from daskls.solvers.registry import find_measure, losses_of
-
-__all__ = ["VoronoiQuantileRegressor"]
 
 
 @share_docs()

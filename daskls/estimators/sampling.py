@@ -22,14 +22,13 @@ from daskls.estimators.neighborhoods import (
     selection_of,
     selects,
 )
-from daskls.estimators.probability import PROBABILITY, ProbabilityParam
+from daskls.estimators.options import PROBABILITY, ProbabilityParam
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.records import SolverSpec
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
 
-__all__ = ["LocalSamplingSVC", "NeighborSamplingSVC"]
 
 PATH_FIELDS = (
     ("n_rows", "i8"),

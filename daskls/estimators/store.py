@@ -13,11 +13,9 @@ from daskls.run.identity import check_free
 from daskls.store.artifacts import open_store, store_at
 from daskls.store.backend import Backend
 from daskls.store.files import disk_errors
-from daskls.store.groups import DESCRIPTION
+from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
-
-__all__ = ["choose_store", "copy_model", "embed_model", "extract_model", "interrupts_told"]
 
 # A pickle of an estimator with a temporary store holds its model, up to this size.
 MAX_EMBEDDED_NBYTES = 64 << 20

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.console import progress_bars
+from daskls.estimators.view import progress_bars
 from daskls.records import AnyArray, TargetKind
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
@@ -27,18 +27,6 @@ from daskls.sources.write import WEIGHTS, RowsDone, encoded, write_features
 from daskls.store.backend import Backend
 from daskls.store.files import expand_path
 from daskls.store.temporary import Scratch, temporary_path
-
-__all__ = [
-    "TableOptions",
-    "answer_table",
-    "encoded_lazily",
-    "query_rows",
-    "score_table",
-    "training_rows",
-    "unknown_of",
-    "unless_empty",
-    "weight_column",
-]
 
 Listener = Callable[[Progress], None] | None
 CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}

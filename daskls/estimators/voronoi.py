@@ -8,11 +8,8 @@ from sklearn.utils._param_validation import Interval
 
 from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor, GridShape
 from daskls.estimators.docs import share_docs
-from daskls.estimators.probability import ProbabilityParam
-from daskls.estimators.scale import FeatureCodingParam, FeatureScaleParam
+from daskls.estimators.options import FeatureCodingParam, FeatureScaleParam, ProbabilityParam
 from daskls.methods.cells.method import Voronoi
-
-__all__ = ["VoronoiSVC", "VoronoiSVR"]
 
 
 @share_docs()

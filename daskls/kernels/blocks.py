@@ -15,18 +15,6 @@ import numpy as np
 from daskls.kernels._jit import exact_jit, inline_jit, jit
 from daskls.kernels.nearest import MARGIN, count_empty, insert, squared_distance
 
-__all__ = [
-    "BLOCK_ROWS",
-    "FEATURE_STEP",
-    "UNIT_ROUNDOFF",
-    "fill_blocks",
-    "nearest_regions",
-    "offer_blocks",
-    "order_blocks",
-    "raise_bounds",
-    "squares_to",
-]
-
 # Rows of a block: four vectors of AVX-512.
 BLOCK_ROWS = 64
 # Rows of which the widest feature is measured.

@@ -7,8 +7,6 @@ import numpy as np
 from daskls.kernels._jit import jit
 from daskls.records import AnyArray
 
-__all__ = ["row_checksum"]
-
 CHECKSUM_TILE_ROWS = 4096
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)

@@ -20,8 +20,6 @@ import numpy as np
 
 from daskls.kernels._jit import inline_jit, jit
 
-__all__ = ["N_STATS", "solve_cell"]
-
 # What `solve_cell` says of each problem: the primal and the dual objective, slope and curvature of
 # the least value in the bias, the sum of all costs, steps, and rows with alpha > 0.
 N_STATS = 7

@@ -3,19 +3,25 @@
 A kernel is a subclass with a line in `kernels.registry`. Values are written in two steps: its base,
 what it is a function of for every pair of rows, which one GEMM serves for all widths; and the
 function itself, one pass a width.
+
+The registry of kernels: one line a kernel, by the name that users and stores know it by.
+
+It names the modules of kernels: one is imported when it is looked up, all are when a trait is asked
+for. What the package asks of a kernel is in `kernels.kernel`; nothing else compares a kernel's name
+with another.
 """
 
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from daskls.kernels.answers import pair_decisions
+from daskls.kernels.exponential import multiply_rows
 from daskls.kernels.gram import squared_distances, squared_norms
-from daskls.kernels.products import multiply_rows
-from daskls.kernels.votes import pair_decisions
 from daskls.records import Float32, Float64, Floats, KernelSpec, LocalModel
-
-__all__ = ["Kernel"]
+from daskls.registry import load_object
 
 Out = TypeVar("Out", Float32, Float64)
 
@@ -171,8 +177,38 @@ class Kernel(ABC):
     def gamma_of(self, width: float) -> float:
         """Return gamma of a width; 1 of kernels without.
 
-        >>> from daskls.kernels.registry import find_kernel
+        >>> from daskls.kernels.kernel import find_kernel
         >>> find_kernel("rbf").gamma_of(0.5), find_kernel("exponential").gamma_of(0.5)
         (4.0, 2.0)
         """
         return float(width**-self.width_power)
+
+
+# The `Kernel` of each name as ``module:class`` below the package.
+KERNELS = {
+    "rbf": "kernels.standard:Gaussian",
+    "exponential": "kernels.standard:Exponential",
+    "laplacian": "kernels.standard:Laplacian",
+    "linear": "kernels.standard:Linear",
+    "poly": "kernels.standard:Polynomial",
+}
+
+
+@cache
+def find_kernel(name: str) -> Kernel:
+    """Return the kernel of a name in `KERNELS`; its module is imported at the first call.
+
+    >>> find_kernel("rbf").formula
+    'exp(-gamma |x - z|^2)'
+    """
+    kernel: Kernel = load_object(KERNELS[name])()
+    return kernel
+
+
+def kernels_with(trait: str) -> tuple[str, ...]:
+    """Return the names of the kernels that have a trait, in the registry's order.
+
+    >>> kernels_with("is_raced")
+    ('rbf', 'exponential', 'laplacian')
+    """
+    return tuple(name for name in KERNELS if getattr(find_kernel(name), trait))

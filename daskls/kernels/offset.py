@@ -31,8 +31,6 @@ from daskls.kernels.steps import (
     update_and_score,
 )
 
-__all__ = ["ascend_with_offset", "solve_with_offset"]
-
 # A beta this near to its bound, as a share of the sizes at hand, is at it but for rounding.
 AT_BOUND = np.float32(1e-6)
 

@@ -25,10 +25,8 @@ import math
 import numpy as np
 
 from daskls.kernels._jit import jit
-from daskls.kernels.absolute import TOGETHER
+from daskls.kernels.gram import TOGETHER
 from daskls.records import Float32, Int64
-
-__all__ = ["MAX_SHIFT", "differences_shift", "exponential_shift", "root_shift", "sums_shift"]
 
 # No decision value may move by more.
 MAX_SHIFT = 1e-3

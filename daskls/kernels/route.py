@@ -10,16 +10,6 @@ import numpy as np
 from daskls.kernels._jit import exact_jit
 from daskls.records import Float64, Int32, Reals
 
-__all__ = [
-    "center_rows",
-    "is_plain",
-    "nearest_point",
-    "padded_tiles",
-    "project",
-    "route",
-    "take_centered",
-]
-
 # Rows centered at once: bounds the float64 copy of a block.
 CENTERED_ROWS = 4096
 # The bits of a GEMM depend on its shape: every one here has this many rows, a multiple of 24 as in

@@ -4,8 +4,6 @@ import numpy as np
 
 from daskls.kernels._jit import inline_jit, jit
 
-__all__ = ["CLIPPED", "UNCLIPPED", "fill_gradient"]
-
 ZERO = np.float32(0.0)
 HALF = np.float32(0.5)
 ONE = np.float32(1.0)

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from daskls.live.board import PATH
+from daskls.live.page import PATH
 from daskls.live.record import FitRecord
-from daskls.run.tell import TELL_S, TOPIC, LeafCounts
-
-__all__ = ["Dashboard", "page_link"]
+from daskls.run.client import TELL_S, TOPIC, LeafCounts
 
 # A fit that is shorter is over before a person has opened the page.
 SHORTEST_S = 1.0

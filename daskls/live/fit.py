@@ -11,14 +11,13 @@ from daskls.live.map import draw_map
 from daskls.live.record import FitRecord
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
+from daskls.run.client import LeafCounts, count_leaves
 from daskls.run.progress import SPARED, Progress
-from daskls.run.tell import LeafCounts, count_leaves
 from daskls.store.artifacts import Location
 from daskls.store.models import BundleModels, finished_bundles
 
 log = logging.getLogger("daskls")
 
-__all__ = ["Front", "LiveFit", "read_bundles"]
 
 # Seconds between two looks.
 LOOK_S = 0.5

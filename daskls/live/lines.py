@@ -4,9 +4,7 @@ import time
 from collections.abc import Callable
 
 from daskls.live.record import FitRecord, Stage
-from daskls.plan.words import format_seconds
-
-__all__ = ["Lines", "format_line"]
+from daskls.plan.bill import format_seconds
 
 # Seconds between two lines of one stage.
 LINE_S = 10.0

@@ -14,13 +14,10 @@ import numpy as np
 
 from daskls.live.record import Map
 from daskls.partition.base import Partition
-from daskls.partition.forest import Forest
 from daskls.partition.polygons import cell_polygons, power_polygons
+from daskls.partition.space import Forest, VoronoiCells
 from daskls.partition.tree import Tree
-from daskls.partition.voronoi import VoronoiCells
 from daskls.records import Float64, Int64, Ints, Reals
-
-__all__ = ["MAX_DRAWN", "draw_map"]
 
 # Leaves beyond these share regions with their neighbors.
 MAX_DRAWN = 2000

@@ -1,9 +1,12 @@
-"""The page ``/daskls`` of the Dask dashboard; it runs on the scheduler and needs bokeh."""
+"""The page ``/daskls`` of the Dask dashboard; it runs on the scheduler and needs bokeh.
+
+The contents of a scheduler's page: the fits that were announced to it.
+"""
 
 import time
 from html import escape
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from bokeh.layouts import column, row
 from bokeh.models import ColorBar, ColumnDataSource, Div, HoverTool, LinearColorMapper, Range1d
@@ -14,12 +17,55 @@ from distributed.dashboard.core import BokehApplication
 from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
-from daskls.live.board import PATH, board_of
-from daskls.live.measure import Measure
-from daskls.live.record import FitRecord, Map
-from daskls.plan.words import format_seconds
+from daskls.live.record import FitRecord, Map, Measure
+from daskls.plan.bill import format_seconds
 
-__all__ = ["add_page", "live_doc"]
+PATH = "/daskls"
+
+
+class Board:
+    """The fits that a scheduler's page shows.
+
+    Attributes
+    ----------
+    fits : dict. Of the store of each running fit: its record and its client.
+    last : FitRecord, or None. The fit that ended last, which stays visible.
+    """
+
+    def __init__(self) -> None:
+        self.fits: dict[str, tuple[FitRecord, str]] = {}
+        self.last: FitRecord | None = None
+
+    @property
+    def records(self) -> list[FitRecord]:
+        """The fits to show: the running ones, or the last one."""
+        running = [record for record, _ in self.fits.values()]
+        return running or ([] if self.last is None else [self.last])
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Record a message of a worker or a client."""
+        for root, first, last, counts in message.get("bundles", ()):
+            if root in self.fits:
+                self.fits[root][0].add_bundle(first, last, counts)
+        for root, *stage in message.get("stages", ()):
+            name, done, total, seconds, left_s = stage
+            if root in self.fits:
+                self.fits[root][0].advance(name, done, total, time.time(), seconds, left_s)
+
+    def end(self, fit: str, how: str) -> None:
+        """Take a fit off the board."""
+        if fit in self.fits:
+            self.last, _ = self.fits.pop(fit)
+            self.last.end(how, time.time())
+
+
+_boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
+
+
+def board_of(scheduler: Any) -> Board:
+    """Return a scheduler's board."""
+    return _boards.setdefault(scheduler, Board())
+
 
 # Longer than between messages: each update is the scheduler's own work.
 UPDATE_MS = 2000

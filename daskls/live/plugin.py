@@ -7,11 +7,9 @@ from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from daskls.live.board import board_of
+from daskls.live.page import board_of
 from daskls.live.record import FitRecord, Header, Map
-from daskls.run.tell import TOPIC, LeafCounts
-
-__all__ = ["PLUGIN_NAME", "LivePlugin", "announce", "find_told", "retire"]
+from daskls.run.client import TOPIC, LeafCounts
 
 PLUGIN_NAME = "daskls"
 

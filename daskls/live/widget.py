@@ -8,8 +8,6 @@ import traitlets
 
 from daskls.live.record import FitRecord
 
-__all__ = ["FitView", "Widget"]
-
 
 class FitView(anywidget.AnyWidget):  # type: ignore[misc]
     """The state that the browser draws: the numbers of a fit, and the picture of its partition.

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
-from daskls.kernels.votes import class_scores
+from daskls.kernels.answers import class_scores
+from daskls.kernels.kernel import find_kernel
 from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.records import Codes, FeatureScale, Float32, Float64, Int64, Reals
@@ -23,6 +23,7 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning, FitRequest
 from daskls.run.progress import StageClock
 from daskls.run.rows import open_rows
+from daskls.scaling.coding import spreads
 from daskls.scaling.fit import MAX_CELL_ROWS
 from daskls.scaling.regions import (
     HELD_SHARE,
@@ -32,12 +33,9 @@ from daskls.scaling.regions import (
     plan_regions,
     read_region,
 )
-from daskls.scaling.spread import spreads
 from daskls.store.artifacts import open_store
 from daskls.store.backend import Backend
 from daskls.store.temporary import ModelHandle, Scratch
-
-__all__ = ["NestedFit", "calibrate"]
 
 # Rows that are scored, about; and that are drawn at random for methods that are not local.
 SCORED_ROWS = 10_000

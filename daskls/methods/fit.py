@@ -1,31 +1,283 @@
-"""One fit, of any method: begin, do the method's part, clean up."""
+"""One fit, of any method: begin, do the method's part, clean up.
+
+The bill of a fit, of any method: what `run_fit` would do, before any row is read.
+"""
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from daskls.methods.bill import plan_fit
-from daskls.methods.calibrate import NestedFit, calibrate
-from daskls.methods.reserved import has_used_reserved, use_reserved
-from daskls.partition.shrink import Shrinkage, measure_shrinkage
+from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
+from daskls.methods.calibrate import SCORED_ROWS, NestedFit, calibrate
+from daskls.methods.held_out import ALL_ROWS, CELL_DRAWN
+from daskls.methods.reserved import ASKED_AT_ONCE, has_used_reserved, stage_of, use_reserved
+from daskls.partition.base import Shrinkage, measure_shrinkage
 from daskls.partition.stored import model_partition
-from daskls.run.advice import warn_of_chunks
-from daskls.run.begin import begin_fit
+from daskls.plan import (
+    READ,
+    Bill,
+    Demand,
+    Extent,
+    Outlook,
+    Resources,
+    SamplePlan,
+    StageDemand,
+    Work,
+    bill_stages,
+    check_sample,
+    plan_exchange,
+    plan_sample,
+)
+from daskls.records import F4
+from daskls.run.begin import begin_fit, share_of, sizes_of
 from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import HELD_OUT, Beginning, FitRequest
+from daskls.run.pace import Setting, measure_paces
+from daskls.run.patience import BASELINE_NBYTES
 from daskls.run.progress import OnCut, Progress, StageClock
+from daskls.run.reserve import rows_expected
+from daskls.run.scan import warn_of_chunks
+from daskls.run.workers import find_resources, free_nbytes
+from daskls.scaling.coding import widest_and_narrowest
+from daskls.scaling.demand import OpenChoice, expected_spec, race_parts, scaling_stages
 from daskls.scaling.fit import resolve
-from daskls.scaling.spread import widest_and_narrowest
+from daskls.scaling.grid import check_race, check_regions
+from daskls.scaling.regions import HELD_SHARE, WANTED_ROWS
 from daskls.store.artifacts import Location
 from daskls.store.backend import Backend
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
+from daskls.targets import Target
+
+CHECK, REGROUP = "run.pace:check_block", "run.pace:regroup_block"
+MERGE = "run.pace:merge_rows"
+# Rows of a block that are timed: what passes over blocks takes time in proportion to their rows.
+TIMED_ROWS = 16_000
+
+
+def plan_fit(
+    request: FitRequest,
+    rows: BlockRows,
+    target: Target,
+    resources: Resources | None = None,
+    client: Any = None,
+    *,
+    timed: bool = True,
+    notes: tuple[str, ...] = (),
+) -> Bill:
+    """Return the bill of a fit; of the rows only their shape, dtype and blocks are used.
+
+    Parameters
+    ----------
+    request : FitRequest
+    rows : BlockRows. Of y nothing is used.
+    target : Target. With as many classes, or numbers, as y is expected to hold.
+    resources : Resources, or None for those of the current scheduler
+    client : distributed client, or None for the current scheduler
+    timed : bool. Whether pieces of the work are timed on a worker, some seconds long.
+    notes : tuple of str. What was assumed.
+    """
+    resources = find_resources(client) if resources is None else resources
+    if request.count_cells is not None:
+        n_cells = request.count_cells(rows.n_rows)
+        request = replace(request, cell_size=share_of(rows.n_rows, n_cells))
+    own = _Ahead(request, rows, target, resources)
+    demand, common = own.demand(), own.common()
+    stages = (*common, *demand.stages)
+    works = [work for stage in stages for work in stage.works]
+    paces, busy = measure_paces(works, own.setting(), client) if timed else (None, 1.0)
+    billed = bill_stages(common, demand, paces)
+    task_nbytes = max((stage.nbytes for stage in billed), default=0)
+    return Bill(
+        request.estimator,
+        rows.n_rows,
+        rows.n_features,
+        billed,
+        demand.n_bundles,
+        demand.n_models,
+        resources,
+        own.sample_nbytes + demand.client_nbytes,
+        BASELINE_NBYTES + task_nbytes,
+        own.outlook.exchange,
+        demand.model_nbytes,
+        tuple(dict.fromkeys(own.refusals())),
+        notes,
+        busy,
+    )
+
+
+class _Ahead:
+    """A fit that has not begun: its sizes, as `begin_fit` and `resolve` would find them."""
+
+    def __init__(
+        self, request: FitRequest, rows: BlockRows, target: Target, resources: Resources
+    ) -> None:
+        target = replace(target, quantile=request.spec.quantile)
+        self.request, self.target, self.resources = request, target, resources
+        self.rows = rows = rows.planned(resources.task_nbytes)
+        n_rows = rows.n_rows
+        self.raw = sizes_of(request, rows, target)
+        self.sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
+        self.sizes = self._entered()
+        self.choice: OpenChoice | None = None
+        if request.scaling is not None:
+            n_sample = self.sampling.n_sample
+            own = request.scaling, request.spec, n_rows, n_sample, request.cell_size
+            self.choice = OpenChoice(*own)
+        self.outlook = self._outlook(n_rows, self.sampling)
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether leaves are expected to hold scaled rows."""
+        scaling = self.request.scaling
+        return scaling is not None and scaling.feature_scale is not None
+
+    def _entered(self) -> TaskSizes:
+        """Return sizes with what is usually chosen for all cells."""
+        spec = expected_spec(self.request.spec, self.request.scaling)
+        sizes = replace(self.raw, spec=spec)
+        if not self.is_scaled:
+            return sizes
+        return replace(sizes, itemsize=F4, raw_nbytes=sizes.n_features * sizes.itemsize)
+
+    def _outlook(self, n_rows: int, sampling: SamplePlan) -> Outlook:
+        request, resources = self.request, self.resources
+        of_one = request.method.expected_leaves(n_rows, sampling, request.cell_size)
+        n_partitions = request.n_partitions
+        n_leaves = of_one * n_partitions
+        exchange = plan_exchange(self.sizes, n_rows, n_leaves, n_partitions, resources.task_nbytes)
+        leaf_rows = min(sampling.largest_rows, n_rows)
+        extent = Extent(self.sizes, n_rows, leaf_rows, self.rows.block_rows)
+        n_runs = exchange.n_groups * n_leaves
+        reading = Work(READ, max(n_rows * n_partitions // n_runs, 1), n_runs)
+        return Outlook(
+            extent, resources, exchange, sampling.n_sample, n_leaves, n_partitions, reading
+        )
+
+    def setting(self) -> Setting:
+        """Return what pieces of work are timed on."""
+        outlook = self.outlook
+        return Setting(
+            self.request.method,
+            self.sizes.spec,
+            self.sizes.n_features,
+            "<f4" if self.is_scaled else self.rows.X.dtype.str,
+            self.target.n_aims,
+            outlook.n_leaves // outlook.n_partitions,
+            self.request.cell_size,
+            self.outlook.extent.leaf_rows,
+            self._n_asked(),
+        )
+
+    def _n_asked(self) -> int:
+        """Return the rows of a cell whose values without them are wanted, see `draw_of`."""
+        if self.request.probability != HELD_OUT:
+            return 0
+        return ALL_ROWS if self.rows.n_rows <= ALL_ROWS else CELL_DRAWN
+
+    @property
+    def sample_nbytes(self) -> int:
+        """Peak bytes of the sample and its trees on the client, as `check_sample` counts them."""
+        n_sample, sizes = self.sampling.n_sample, self.raw
+        held = 2 * n_sample * sizes.n_features * sizes.itemsize
+        return held + grow_nbytes(n_sample, sizes.n_features, self.sampling.max_sampled_rows)
+
+    def common(self) -> tuple[StageDemand, ...]:
+        """Return the stages before the method's own."""
+        blocks, block_rows = self.rows.n_blocks, self.rows.block_rows
+        nbytes = assign_nbytes(self.raw, block_rows)
+        size = min(block_rows, TIMED_ROWS)
+        n_pieces = self.rows.n_rows / size
+        # Labels are counted first, block by block.
+        checked = Work(CHECK, size, n_pieces)
+        sample = StageDemand("sample", 2 * blocks, nbytes, (checked,))
+        exchange, n_written = self.outlook.exchange, n_pieces * self.outlook.n_partitions
+        regroup = StageDemand(
+            "regroup",
+            blocks + exchange.n_windows,
+            max(assign_nbytes(self.sizes, block_rows), exchange.manifest_nbytes),
+            (Work(REGROUP, size, n_written),),
+        )
+        merge: tuple[StageDemand, ...] = ()
+        if exchange.n_windows > 1:
+            n_files, merged = exchange.n_groups * exchange.n_windows, Work(MERGE, size, n_written)
+            merge = (StageDemand("merge", n_files, regroup.nbytes, (merged,)),)
+        chosen = () if self.choice is None else scaling_stages(self.choice, self.outlook)
+        return sample, *chosen, *self._calibrated(), regroup, *merge
+
+    def demand(self) -> Demand:
+        """Return what the method asks for, and what rows are reserved for after it."""
+        own, spec = self.request.method.demand(self.outlook), self.request.reserved_for
+        if spec is None:
+            return own
+        n_rows, row_nbytes = self.rows.n_rows, self.rows.n_features * self.raw.itemsize
+        n_reserved = rows_expected(spec, n_rows, row_nbytes)
+        n_tasks = -(-n_reserved // ASKED_AT_ONCE)
+        nbytes = min(n_reserved, ASKED_AT_ONCE) * row_nbytes
+        return replace(
+            own,
+            stages=(*own.stages, StageDemand(stage_of(spec), n_tasks, nbytes)),
+            client_nbytes=own.client_nbytes + n_reserved * row_nbytes,
+        )
+
+    def _calibrated(self) -> tuple[StageDemand, ...]:
+        """Return the stage of maps to probabilities, where they take fits of their own."""
+        if self.request.probability in (None, HELD_OUT):
+            return ()
+        taken = min(self.rows.n_rows, WANTED_ROWS)
+        n_folds = min(max(-(-SCORED_ROWS * HELD_SHARE // taken), 1), HELD_SHARE)
+        n_rows = max(taken - taken // HELD_SHARE, 2)
+        sizes = self.sizes
+        sampling = plan_sample(n_rows, sizes.n_features, self.request.cell_size)
+        stages = self.request.method.demand(self._outlook(n_rows, sampling)).stages
+        works = tuple(
+            replace(work, count=n_folds * work.count) for own in stages for work in own.works
+        )
+        n_tasks = n_folds * sum(own.n_tasks for own in stages)
+        nbytes = max(own.nbytes for own in stages)
+        return (StageDemand("calibrate", n_tasks, nbytes, works, n_folds),)
+
+    def refusals(self) -> Iterator[str]:
+        """Yield what `fit` would refuse, each once."""
+        extent, method, resources = self.outlook.extent, self.request.method, self.resources
+        before = replace(extent, sizes=self.raw)
+        remedy = self.request.sample_remedy
+        checks: list[Callable[[], None]] = [
+            lambda: check_sample(self.sampling, self.raw, free_nbytes(), remedy)
+        ]
+        # A method tells the first that does not fit: without blocks, the next.
+        extents = before, _without_blocks(before), extent, _without_blocks(extent)
+        checks += [partial(method.check, own, resources) for own in extents]
+        checks += self._of_choice()
+        for check in checks:
+            try:
+                check()
+            except MemoryPlanError as error:
+                yield str(error)
+
+    def _of_choice(self) -> Iterator[Callable[[], None]]:
+        choice, sizes, resources = self.choice, self.raw, self.resources
+        if choice is None or not choice.is_open:
+            return
+        parts = race_parts(choice)
+        yield lambda: check_race(parts, sizes.n_features, sizes, resources)
+        if choice.is_dense:
+            rows = choice.cell_rows
+            yield lambda: check_regions(sizes, self.rows.block_rows, rows, resources)
+
+
+def _without_blocks(extent: Extent) -> Extent:
+    """Return an extent whose blocks need next to nothing."""
+    sizes = replace(extent.sizes, source_nbytes=0, unpack_nbytes=0)
+    return replace(extent, sizes=sizes, block_rows=1)
+
 
 log = logging.getLogger("daskls")
 
-__all__ = ["FitResult", "run_fit"]
 
 # Cells of fewer features shrink as they are more.
 LEAST_FEATURES = 50

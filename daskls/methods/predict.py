@@ -1,4 +1,7 @@
-"""Stage 4: blocks of rows to scores or labels, lazily, in row order."""
+"""Stage 4: blocks of rows to scores or labels, lazily, in row order.
+
+The size of residuals near a row, that of its cells, and intervals in proportion to it.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -7,35 +10,64 @@ from typing import Any, Literal
 import dask.array as da
 import numpy as np
 
-from daskls.methods.average import SLAB_ROWS, SUPER_NBYTES
 from daskls.methods.base import method_of
-from daskls.methods.local_size import around, cells_of, sizes_of_rows
-from daskls.methods.scores import labels_of
-from daskls.plan.exchange import BLOCK_NBYTES
-from daskls.records import Float64, Labels, Reals
+from daskls.methods.scores import SLAB_ROWS, SUPER_NBYTES, labels_of
+from daskls.plan.demand import BLOCK_NBYTES
+from daskls.records import Float64, Int64, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.blocks import BlockRows, block_start, map_rows
-from daskls.run.chunks import merge_chunks
+from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks
+from daskls.run.labels import first_bad_value, value_error
 from daskls.run.progress import Progress, watch
-from daskls.run.resources import find_slots
 from daskls.run.rows import cut_large, open_blocks
-from daskls.run.values import first_bad_value, value_error
+from daskls.run.workers import find_slots
 from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 from daskls.targets import Target
 
-__all__ = [
-    "INTERVALS",
-    "OF_NUMBERS",
-    "PROBABILITIES",
-    "SCORES",
-    "Wanted",
-    "predict_block",
-    "predict_lazily",
-    "predict_to_zarr",
-    "score_rows",
-]
+
+@undisturbed
+def cells_of(reader: ModelReader, X: Reals) -> Int64:
+    """Return the cells that answer each row, int64 (m, p): one a partition, none where all do."""
+    with one_blas_thread():
+        views = method_of(reader.method).space(reader).find(reader.enter(X))
+    if views is None:
+        return np.empty((len(X), 0), np.int64)
+    return np.stack([view.astype(np.int64) for view in views], axis=1)
+
+
+def sizes_of_rows(sizes: Float64, cells: Int64) -> Float64:
+    """Return the size of residuals at rows, float64 (m,): the root of the mean square of cells'.
+
+    Parameters
+    ----------
+    sizes : float64 array, shape (n_cells,)
+    cells : as of `cells_of`
+
+    Examples
+    --------
+    >>> sizes_of_rows(np.array([1.0, 7.0]), np.array([[0, 0], [0, 1]]))
+    array([1., 5.])
+    """
+    squares = sizes**2
+    if not cells.shape[1]:
+        return np.full(len(cells), np.sqrt(squares.mean()))
+    found: Float64 = np.sqrt(squares[cells].mean(axis=1))
+    return found
+
+
+def around(answers: Float64, sizes: Float64, half_widths: tuple[float, ...]) -> Float64:
+    """Return the lower and the upper end around answers (m,) or (m, t): (m, 2) or (m, t, 2).
+
+    Examples
+    --------
+    >>> around(np.array([1.0, 2.0]), np.array([1.0, 2.0]), (0.5,))
+    array([[0.5, 1.5],
+           [1. , 3. ]])
+    """
+    half = np.outer(sizes, half_widths).reshape(answers.shape)
+    return np.stack([answers - half, answers + half], axis=-1)
+
 
 # What is wanted of rows: their labels, by these classes; their scores; their probabilities;
 # numbers, in the units of y; or the intervals around these.

@@ -1,6 +1,6 @@
 """Probabilities of classes, by maps of scores that were fitted to held-out rows.
 
-Source: Platt 1999, with the formula of Lin, Lin, Weng 2007 (`daskls.solvers.platt`); isotonic
+Source: Platt 1999, with the formula of Lin, Lin, Weng 2007 (`daskls.solvers.evaluate`); isotonic
 regression after Zadrozny, Elkan 2002, who normalize the maps of one class against the rest.
 """
 
@@ -12,27 +12,12 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from daskls.records import AnyArray, Codes, Float64, Mask
-from daskls.solvers.platt import fit_sigmoid, sigmoid
-from daskls.solvers.sums import total
+from daskls.solvers.evaluate import fit_sigmoid, sigmoid, total
 from daskls.store.caches import kept
+from daskls.store.files import damaged
 from daskls.store.groups import Group
-from daskls.store.guard import damaged
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
-
-__all__ = [
-    "CALIBRATION",
-    "Isotonics",
-    "ScoreMaps",
-    "Sigmoids",
-    "fit_maps",
-    "maps_of",
-    "margins",
-    "probabilities",
-    "read_maps",
-    "shares",
-    "write_maps",
-]
 
 # What a map is made of.
 Fitted = TypeVar("Fitted", tuple[float, float], tuple[Float64, Float64])

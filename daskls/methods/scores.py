@@ -1,21 +1,19 @@
-"""Scores in the shape of the whole model's, and the labels predicted from them."""
+"""Scores in the shape of the whole model's, and the labels predicted from them.
+
+Predictions of models of cells: of a query's one cell, or the mean of several.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 
-from daskls.kernels.decision import decide_pairs
-from daskls.kernels.votes import class_scores, rest_scores, vote_scores
-from daskls.records import Float64, Labels, LocalModel, Mask, Reals, Targets
+from daskls.kernels.answers import class_scores, pairs_of, rest_scores, spread_pairs, vote_scores
+from daskls.kernels.frame import decide_pairs
+from daskls.records import Float64, Ints, Labels, LocalModel, Mask, Reals, Targets
 from daskls.solvers.evaluate import cell_scores
+from daskls.solvers.registry import find_loss
+from daskls.store.reader import ModelReader
 from daskls.targets import Target
-
-__all__ = [
-    "empty_scores",
-    "held_out_scores",
-    "labels_of",
-    "misses_of",
-    "model_scores",
-    "model_values",
-]
 
 
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
@@ -80,3 +78,126 @@ def misses_of(scores: Float64, targets: Targets, target: Target) -> Float64:
         return squared
     is_wrong: Mask = labels_of(scores, np.arange(target.n_classes)) != targets
     return is_wrong.astype(np.float64)
+
+
+# A block of queries is evaluated against every cell it touches: the larger it is, the fewer times
+# the models are read. Chunks are merged up to about this size.
+SUPER_NBYTES = 64 << 20
+# Queries of one cell whose kernel values are held at once: fewer of a model of many support rows,
+# whose values would be more than this; but no fewer than what a product is padded to. Whole tiles
+# of kernels/gram.py.
+SLAB_ROWS = 960
+SLAB_NBYTES = 64 << 20
+LEAST_SLAB_ROWS = 240
+
+
+def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
+    """Return the scores of each row: of one cell's model, or the mean of several.
+
+    Parameters
+    ----------
+    reader : ModelReader. Of a model with cells.
+    X : real array, shape (m, d)
+    views : list of int arrays (m,). The cells whose models predict, one a view.
+    """
+    scores = empty_scores(len(X), reader.target)
+    if len(views) == 1:
+        for model, rows in _slabs(reader, views[0]):
+            scores[rows] = model_scores(model, X[rows], reader.n_classes)
+        return scores
+    n_functions = _n_functions(reader)
+    for tile in _tiles(views[0], n_functions):
+        own = [cells[tile] for cells in views]
+        mean = _mean_decisions(reader, X[tile], own, n_functions)
+        scores[tile] = _mean_scores(reader, mean)
+    return scores
+
+
+def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
+    """Return the scores of the mean of all cells' functions, those of classes clipped."""
+    n_classes = reader.n_classes
+    scores = empty_scores(len(X), reader.target)
+    cells = np.arange(reader.n_cells)
+    n_functions = _n_functions(reader)
+    for tile in _tiles(np.zeros(len(X), np.int64), n_functions):
+        rows = X[tile]
+        total = np.zeros((len(rows), n_functions))
+        # In the order of cells: a sum's bits depend on its order.
+        for model in reader.read_cells(cells):
+            for start in range(0, len(rows), SLAB_ROWS):
+                slab = slice(start, start + SLAB_ROWS)
+                total[slab] += _clipped(model, rows[slab], n_classes)
+        scores[tile] = _mean_scores(reader, total / len(cells))
+    return scores
+
+
+def _n_functions(reader: ModelReader) -> int:
+    """Return how many functions are averaged: one a pair of classes, a class, number or level."""
+    n_classes, decision = reader.n_classes, find_loss(reader.spec).decision
+    if decision == "values":
+        return reader.target.n_functions
+    if decision == "ovo":
+        return len(pairs_of(n_classes))
+    return n_classes if n_classes > 2 else 1
+
+
+def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
+    """Return the scores of mean values, one column a function."""
+    if mean.shape[1] == 1:
+        return mean[:, 0]
+    is_voted = find_loss(reader.spec).decision == "ovo"
+    return vote_scores(mean, reader.n_classes) if is_voted else mean
+
+
+def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
+    """Return a model's values, one column a function of the whole model: of classes in [-1, 1]."""
+    if model.decision == "values":
+        return model_values(model, X)
+    values = decide_pairs(model, X) if len(model.classes) > 1 else None
+    if model.decision == "ovo":
+        return spread_pairs(values, model.classes, n_classes)
+    scores = rest_scores(values, model.classes, n_classes)
+    return np.clip(scores, -1.0, 1.0).reshape(len(scores), -1)
+
+
+def _slabs(reader: ModelReader, cells: Ints) -> Iterator[tuple[LocalModel, Ints]]:
+    """Yield each cell that rows lie in, with at most `SLAB_ROWS` of them."""
+    if not len(cells):
+        return
+    order = np.argsort(cells, kind="stable")
+    touched, starts = np.unique(cells[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    for model, rows in zip(reader.read_cells(touched), groups, strict=True):
+        size = slab_rows(len(model.rows))
+        for start in range(0, len(rows), size):
+            yield model, rows[start : start + size]
+
+
+def slab_rows(n_support: int) -> int:
+    """Return how many queries are evaluated together by a model of so many support rows."""
+    return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
+
+
+def _tiles(cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
+    """Yield rows in parts whose values of all functions fit `SUPER_NBYTES`.
+
+    Rows of neighboring cells stay together, so that few cells are read more than once.
+    """
+    n_rows = max(SUPER_NBYTES // (8 * n_functions), SLAB_ROWS)
+    if len(cells) <= n_rows:
+        yield slice(None)
+        return
+    order = np.argsort(cells, kind="stable")
+    for start in range(0, len(cells), n_rows):
+        yield order[start : start + n_rows]
+
+
+def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
+    """Return the views' mean of values, one column a function; those of classes are clipped."""
+    n_classes = reader.n_classes
+    total = np.zeros((len(X), n_functions))
+    # In the order of views: a sum's bits depend on its order.
+    for cells in views:
+        for model, rows in _slabs(reader, cells):
+            total[rows] += _clipped(model, X[rows], n_classes)
+    return total / len(views)

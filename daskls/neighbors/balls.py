@@ -1,14 +1,70 @@
-"""The rows inside of balls, leaf by leaf; and the few of each ball's rows that a draw keeps."""
+"""The rows inside of balls, leaf by leaf; and the few of each ball's rows that a draw keeps.
+
+Regions that hold the rows of a leaf or of a part of it, and bounds of distances to them.
+"""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from daskls.kernels.nearest import mark_inside
-from daskls.neighbors.regions import lower_bounds
-from daskls.records import Float64, Int64, Keys, LeafRows, Regions
+from daskls.kernels.nearest import bound_distances, mark_inside
+from daskls.records import Float64, Int64, Keys, LeafRows, Reals, Regions
 
-__all__ = ["find_inside", "keep_smallest", "near_balls"]
+
+def measure_regions(X: Reals, ptr: Int64) -> Regions:
+    """Return the region of each run of rows.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    ptr : int array, shape (n + 1,). Region i holds rows ptr[i] to ptr[i + 1] - 1. One without rows
+        is infinitely far from every query.
+    """
+    n, d = len(ptr) - 1, X.shape[1]
+    regions = Regions(
+        np.zeros((n, d)),
+        np.full(n, np.inf),
+        np.full(n, np.inf),
+        np.full((n, d), np.inf),
+        np.full((n, d), np.inf),
+    )
+    for i in range(n):
+        rows = X[ptr[i] : ptr[i + 1]].astype(np.float64)
+        if not len(rows):
+            continue
+        regions.low[i], regions.high[i] = rows.min(axis=0), rows.max(axis=0)
+        regions.centers[i] = rows.mean(axis=0)
+        distances = np.sqrt(((rows - regions.centers[i]) ** 2).sum(axis=1))
+        regions.r_min[i], regions.r_max[i] = distances.min(), distances.max()
+    return regions
+
+
+def lower_bounds(queries: Float64, regions: Regions) -> Float64:
+    """Return what each query's squared distance to any row of each region is at least.
+
+    Parameters
+    ----------
+    queries : float64 array, shape (q, d)
+    regions : Regions, n
+
+    Returns
+    -------
+    bounds : float64 array, shape (q, n). Never above a true distance, in spite of rounding.
+    """
+    bounds = np.empty((len(queries), len(regions.r_max)))
+    bound_distances(
+        queries,
+        regions.centers,
+        regions.r_min,
+        regions.r_max,
+        regions.low,
+        regions.high,
+        bounds,
+    )
+    # A region without rows has infinite sides, of which differences may be NaN.
+    bounds[:, np.isinf(regions.r_max)] = np.inf
+    return bounds
+
 
 # Pairs of a ball and a row that are looked at together.
 MARKED_PAIRS = 1 << 16

@@ -24,8 +24,6 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import Float64, Int32, Int64, Ints, Reals, RowNumbers
 from daskls.seeds import CENTER_ORDER
 
-__all__ = ["Cover", "n_ranked_rows", "order_rows"]
-
 # Sampled rows a center that is expected, and at the most: their traversal costs the square.
 RANKED_PER_CENTER = 16
 MAX_RANKED = 4096

@@ -5,8 +5,6 @@ import numpy as np
 from daskls.partition.tree import Tree
 from daskls.records import Float64, Int64, Ints
 
-__all__ = ["cell_polygons", "color_cells", "plane_tree", "power_polygons"]
-
 
 def plane_tree(tree: Tree, features: tuple[int, int], point: Float64) -> Tree:
     """Return the tree as it cuts the plane of two features through a point.

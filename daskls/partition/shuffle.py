@@ -1,12 +1,25 @@
-"""Seeded random orders of row numbers, computed row by row: no task holds all of one."""
+"""Seeded random orders of row numbers, computed row by row: no task holds all of one.
+
+Rows assigned to chunks at random, regardless of their features.
+
+Purposes that rows are drawn for: disjoint subsamples, validation rows, further rows.
+
+All of it is read off a seeded permutation of the global row numbers: the first places are the
+subsamples', one after the other, the next ones those of the validation rows, and so on.
+"""
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from daskls.records import Int64, Keys, RowNumbers
-
-__all__ = ["key_limit", "row_keys", "shuffle_numbers"]
+from daskls.partition.tree import Tree, no_cuts
+from daskls.records import AnyArray, Int64, Ints, Keys, Reals, RowNumbers
+from daskls.seeds import BALLS, CHUNKS, SUBSAMPLES
+from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.groups import Group
 
 N_ROUNDS = 6
 # Rows below the limit vary by about the root of their number: so many times that are added, and
@@ -86,3 +99,176 @@ def _permute(values: Int64, half: int, key: int) -> Int64:
         left, right = right, left ^ (hashed.astype(np.int64) & mask)
     permuted: Int64 = left << half | right
     return permuted
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Rows assigned at random to chunks of near-equal size, by their numbers alone.
+
+    Attributes
+    ----------
+    n_rows : int
+    n_leaves : int. Chunks.
+    seed : int
+    """
+
+    n_rows: int
+    n_leaves: int
+    seed: int
+
+    kind: ClassVar[str] = "Chunks"
+
+    @property
+    def n_partitions(self) -> int:
+        """As of `Partition`."""
+        return 1
+
+    def partition_of(self, leaf: int) -> int:
+        """As of `Partition`."""
+        return 0
+
+    def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
+        """As of `Partition`; chunk sizes differ by one row at most."""
+        positions = shuffle_numbers(numbers, self.n_rows, CHUNKS(self.seed))
+        yield positions * self.n_leaves // self.n_rows
+
+    def find(self, X: Reals) -> None:
+        """As of `Partition`: a chunk has no position in space."""
+
+    def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
+        """As of `Partition`: a chunk is one cell."""
+        return no_cuts(np.zeros(X.shape[1]))
+
+    def join(self, branches: Sequence[Tree]) -> "Chunks":
+        """As of `Partition`."""
+        return self
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """As of `Partition`."""
+        return {}
+
+    def attributes(self) -> dict[str, Any]:
+        """As of `Partition`."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, group: Group) -> Self:
+        """As of `Partition`."""
+        with malformed_is_damage(group.where()):
+            given = {field.name: group.attrs[field.name] for field in fields(cls)}
+        are_numbers = all(type(value) is int for value in given.values())
+        if not (are_numbers and 0 < given["n_leaves"] <= given["n_rows"]):
+            raise damaged(group.where(), f"rows cannot be assigned to chunks by {given}")
+        return cls(**given)
+
+
+# Validation rows, at the most; and one in so many rows.
+MAX_VALIDATION_ROWS = 10_000
+ROWS_PER_VALIDATION_ROW = 10
+# What is drawn where nothing is given: of many rows a share, of few so many a class, up to half.
+SAMPLE_FRACTION, MAX_SAMPLE_FRACTION = 0.02, 0.5
+SAMPLED_ROWS_PER_CLASS = 200
+# Subsamples, but no more than leave each of them so many rows a class.
+N_SUBSAMPLES = 20
+SUBSAMPLE_ROWS_PER_CLASS = 20
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The number of rows drawn for each purpose, of n.
+
+    Attributes
+    ----------
+    n_rows : int
+    n_subsamples, subsample_rows : int
+    n_validation : int. Rows that no model is trained on.
+    seed : int
+    """
+
+    n_rows: int
+    n_subsamples: int
+    subsample_rows: int
+    n_validation: int
+    seed: int
+
+    @property
+    def n_sampled(self) -> int:
+        """The rows of all subsamples: their positions come first."""
+        return self.n_subsamples * self.subsample_rows
+
+    @property
+    def n_reserved(self) -> int:
+        """The rows of subsamples and validation: the positions of all others follow."""
+        return self.n_sampled + self.n_validation
+
+    @property
+    def n_others(self) -> int:
+        """The rows that are neither in a subsample nor validate."""
+        return self.n_rows - self.n_reserved
+
+    def shuffled(self, numbers: RowNumbers) -> Int64:
+        """Return each row's position in the permutation, by its global number."""
+        return shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
+
+
+def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:
+    """Return how many rows are drawn for each purpose; a subsample may be too small to train on.
+
+    Parameters
+    ----------
+    n_rows : int
+    sample_fraction : float, in (0, 1]. Of all subsamples together; at least the validation rows are
+        left over.
+    n_subsamples : int
+    seed : int
+
+    Examples
+    --------
+    >>> plan_draws(49_990, 0.02, 20, 0).subsample_rows
+    49
+    """
+    validating = min(max(n_rows // ROWS_PER_VALIDATION_ROW, 1), MAX_VALIDATION_ROWS)
+    # The product of a decimal fraction and a whole number may fall just short of the next one.
+    sampled = min(math.floor(sample_fraction * n_rows + 1e-9), n_rows - validating)
+    return Draws(n_rows, n_subsamples, sampled // n_subsamples, validating, seed)
+
+
+def sampling_sizes(
+    sample_fraction: float | None, n_subsamples: int | None, n_rows: int, n_classes: int
+) -> tuple[float, int]:
+    """Return the part of all rows in subsamples and the number of these: as given, or chosen.
+
+    Parameters
+    ----------
+    sample_fraction, n_subsamples : as given, or None
+    n_rows, n_classes : int
+
+    Examples
+    --------
+    >>> sampling_sizes(None, None, 50_000, 2)
+    (0.02, 20)
+    >>> sampling_sizes(None, None, 4000, 5)
+    (0.25, 10)
+    """
+    if sample_fraction is None:
+        enough = min(SAMPLED_ROWS_PER_CLASS * n_classes / n_rows, MAX_SAMPLE_FRACTION)
+        sample_fraction = max(SAMPLE_FRACTION, enough)
+    if n_subsamples is None:
+        drawn = plan_draws(n_rows, sample_fraction, 1, 0).n_sampled
+        most = drawn // (SUBSAMPLE_ROWS_PER_CLASS * n_classes)
+        n_subsamples = min(max(most, 1), N_SUBSAMPLES)
+    return sample_fraction, n_subsamples
+
+
+def ball_keys(numbers: RowNumbers, centers: Int64, seed: int) -> Keys:
+    """Return the key by which a row is drawn from a ball, uint64: another one in every ball.
+
+    Parameters
+    ----------
+    numbers : int array, shape (p,). Global row numbers.
+    centers : int array, shape (p,). The global row number of each ball's center.
+    seed : int
+    """
+    of_ball = row_keys(centers, BALLS(seed))
+    with np.errstate(over="ignore"):
+        return row_keys(numbers.astype(np.uint64) + of_ball, 0)

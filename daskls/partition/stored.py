@@ -1,20 +1,32 @@
-"""Partitions in stores: written as arrays and attributes, read as the kind that these name."""
+"""Partitions in stores: written as arrays and attributes, read as the kind that these name.
 
-from typing import Any, TypeVar
+A finished partition of two levels: its leaves in memory, the trees inside them in the bundles.
+
+The trees of many cells are as large as a model's centers: 0.13 GB of a billion rows x 28. Training
+has left them beside the models of their cells, so an index need not hold them again: who asks for a
+cell reads the trees of the bundle that holds it, and keeps what was read last.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
 
 from daskls.errors import StoreError
-from daskls.partition.base import Partition
-from daskls.partition.registry import find_kind
-from daskls.partition.space import Space
-from daskls.records import AnyArray
-from daskls.store.caches import kept
+from daskls.partition.base import Partition, find_kind
+from daskls.partition.space import BRANCH_SIZES, Refined, Space, find_base
+from daskls.partition.tree import Tree, read_trees
+from daskls.records import AnyArray, Float64, Int64
+from daskls.store.backend import Backend
+from daskls.store.caches import SizedCache, kept
 from daskls.store.checks import check_tiles
-from daskls.store.groups import Group
-from daskls.store.guard import damaged
+from daskls.store.files import damaged
+from daskls.store.groups import Group, open_group
 from daskls.store.layout import Root
+from daskls.store.models import bundle_key
 from daskls.store.reader import ModelReader
-
-__all__ = ["model_partition", "read_as", "read_partition", "stored", "write_partition"]
 
 P = TypeVar("P", bound=Partition)
 
@@ -74,3 +86,102 @@ def model_partition(reader: ModelReader) -> Partition:
     if isinstance(partition, Space) and len(partition.center) != reader.width:
         raise damaged(where, f"its partition is of {len(partition.center)} features")
     return partition
+
+
+# In an index: the first cell of each leaf, and the number of cells last.
+LEAF_CELLS = "leaf_cells"
+# Of the trees that a process keeps of a model.
+TREES_NBYTES = 32 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTrees(Sequence[Tree]):
+    """The trees in the leaves of a model, read bundle by bundle; the last ones read are kept.
+
+    Attributes
+    ----------
+    store : Backend. The model's.
+    bundles : tuple of (first, last) leaf, in order
+    first_cells : int64 array, shape (n_leaves + 1,). The first cell of each leaf.
+    center : float64 array, shape (d,). Of all trees.
+    """
+
+    store: Backend
+    bundles: tuple[tuple[int, int], ...]
+    first_cells: Int64
+    center: Float64
+    _kept: SizedCache = field(default_factory=lambda: SizedCache(TREES_NBYTES))
+
+    def __len__(self) -> int:
+        return len(self.first_cells) - 1
+
+    def __getitem__(self, leaf: Any) -> Any:
+        number = int(np.searchsorted(self._first_leaves, leaf, side="right")) - 1
+        return self._read(number)[leaf - self.bundles[number][0]]
+
+    def __iter__(self) -> Iterator[Tree]:
+        for number in range(len(self.bundles)):
+            yield from self._read(number)
+
+    @cached_property
+    def _first_leaves(self) -> Int64:
+        return np.array([first for first, _ in self.bundles], np.int64)
+
+    def _read(self, number: int) -> tuple[Tree, ...]:
+        """Return the trees in the leaves of a bundle."""
+        found: tuple[Tree, ...] | None = self._kept.get(number)
+        if found is None:
+            first, last = self.bundles[number]
+            group, n_leaves = open_group(self.store, bundle_key(first, last)), last - first + 1
+            n_nodes = int(self.first_cells[last + 1] - self.first_cells[first]) - n_leaves
+            found = read_trees(group, self.center, BRANCH_SIZES, n_leaves, n_nodes)
+            counts = np.diff(self.first_cells[first : last + 2]).tolist()
+            if [tree.n_leaves for tree in found] != counts:
+                raise damaged(group.where(), "its leaves hold other cells than the index says")
+            self._kept.put(number, found, sum(tree.directions.nbytes for tree in found))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Nested(Refined):
+    """A partition of space with a tree in each leaf, of which it holds some at a time.
+
+    Attributes
+    ----------
+    base : Partition, of space
+    branches : StoredTrees
+    """
+
+    branches: StoredTrees
+
+    kind: ClassVar[str] = "Nested"
+
+    @property
+    def first_cells(self) -> Int64:
+        """As of `Refined`: known without the trees."""
+        return self.branches.first_cells
+
+    def joined(self) -> Partition:
+        """Return the same partition with all trees in memory, for who needs all cells."""
+        joined: Partition = self.base.join(list(self.branches))
+        return joined
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """As of `Partition`: those of the first level; an index lists the bundles itself."""
+        return {**self.base.arrays(), LEAF_CELLS: self.first_cells}
+
+    @classmethod
+    def read(cls, group: Group) -> Self:
+        """As of `Partition`; ``group`` is a model's index."""
+        base = find_base(group)
+        first_cells = group.read(LEAF_CELLS, shape=(base.n_leaves + 1,), kind="i")
+        if first_cells[0] != 0 or (np.diff(first_cells) < 1).any():
+            raise damaged(group.where(LEAF_CELLS), "the cells of leaves do not rise from 0")
+        listed = group.read("bundles", shape=(None, 2), kind="i")
+        bundles = tuple((int(first), int(last)) for first, last in listed)
+        return cls(base, StoredTrees(group.store, bundles, first_cells, base.center))
+
+
+def whole(partition: Partition) -> Partition:
+    """Return a partition as it is, one of two levels with all of its trees."""
+    return partition.joined() if isinstance(partition, Nested) else partition

@@ -9,10 +9,8 @@ import numpy as np
 from daskls.kernels.route import route
 from daskls.records import AnyArray, Float64, Int32, Reals
 from daskls.store.checks import check_counts
+from daskls.store.files import damaged
 from daskls.store.groups import Group
-from daskls.store.guard import damaged
-
-__all__ = ["Tree", "graft", "no_cuts", "read_trees", "route_rows", "tree_arrays"]
 
 NODE_ARRAYS = ("directions", "thresholds", "children")
 

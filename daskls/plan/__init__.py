@@ -4,17 +4,32 @@ Pure arithmetic: no Dask, no Zarr, no data. Workers and memory decide only the b
 leaf or a cell.
 """
 
-from daskls.plan.bill import Bill, StageBill, bill_stages
+from daskls.plan.bill import (
+    Bill,
+    StageBill,
+    bill_stages,
+    check_block,
+    check_gather,
+    check_sample,
+    check_usable,
+    mib,
+    usable_nbytes,
+)
 from daskls.plan.bundles import (
     Extent,
     Plan,
     Resources,
     SamplePlan,
     bundle_cost,
+    cell_nbytes,
+    group_nbytes,
     group_open,
+    leaf_nbytes,
+    model_nbytes,
     n_selecting,
     plan_bundles,
     plan_sample,
+    usual_cells,
 )
 from daskls.plan.demand import (
     BUNDLE_S,
@@ -22,27 +37,13 @@ from daskls.plan.demand import (
     GROW,
     READ,
     Demand,
+    ExchangePlan,
     Outlook,
     StageDemand,
     Work,
     demand_of_cells,
     expected_cells,
-)
-from daskls.plan.exchange import ExchangePlan, plan_exchange
-from daskls.plan.leaves import (
-    cell_nbytes,
-    group_nbytes,
-    leaf_nbytes,
-    model_nbytes,
-    usual_cells,
-)
-from daskls.plan.limits import (
-    check_block,
-    check_gather,
-    check_sample,
-    check_usable,
-    mib,
-    usable_nbytes,
+    plan_exchange,
 )
 
 __all__ = [

@@ -1,16 +1,118 @@
-"""The bill of a fit before its work: tasks, bytes, seconds, and what would be refused."""
+"""The bill of a fit before its work: tasks, bytes, seconds, and what would be refused.
+
+Seconds as people say them.
+
+Checks of memory before any training that all methods share.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from daskls.plan.bundles import Resources
-from daskls.plan.demand import Demand, Paces, StageDemand, seconds_of
-from daskls.plan.exchange import ExchangePlan
-from daskls.plan.limits import mib
-from daskls.plan.words import format_seconds
+from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, largest_block
+from daskls.plan.bundles import Extent, Resources, SamplePlan
+from daskls.plan.demand import Demand, ExchangePlan, Paces, StageDemand, seconds_of
+from daskls.records import MIB
 
-__all__ = ["Bill", "StageBill", "bill_stages"]
+
+def format_seconds(seconds: float) -> str:
+    """Return a time as a person says it.
+
+    >>> format_seconds(4.2), format_seconds(75), format_seconds(3720)
+    ('4 s', '1 min 15 s', '1 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def check_sample(
+    sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
+) -> None:
+    """Refuse a sample that the client could not hold while it grows the tree on it.
+
+    Raises
+    ------
+    MemoryPlanError : with the parameter to change
+    """
+    needed = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
+    needed += grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
+    if needed > client_nbytes:
+        raise MemoryPlanError(
+            f"Cutting space by a sample of {sampling.n_sample} rows x {sizes.n_features} "
+            f"features needs {mib(needed)} on the client but {mib(client_nbytes)} are free; "
+            f"{remedy or 'give the client more memory'}, or use fewer features."
+        )
+
+
+def check_block(extent: Extent, resources: Resources) -> None:
+    """Refuse blocks that a task cannot regroup.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    sizes, block_rows = extent.sizes, extent.block_rows
+    block = assign_nbytes(sizes, block_rows)
+    if block > resources.task_nbytes and (sizes.source_nbytes or sizes.unpack_nbytes):
+        # A chunk that is cut, or one that is a block.
+        chunk_rows = max(sizes.source_nbytes // (sizes.n_features * sizes.itemsize), block_rows)
+        rows = max(resources.task_nbytes * chunk_rows // block, 1)
+        raise MemoryPlanError(
+            f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is held whole, which "
+            f"needs {mib(block)} but a task may use {mib(resources.task_nbytes)}; store X "
+            f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or "
+            f"{resources.more}"
+        )
+    if block > resources.task_nbytes:
+        rows = largest_block(sizes, resources.task_nbytes)
+        raise MemoryPlanError(
+            f"A block of {block_rows} rows x {sizes.n_features} features needs {mib(block)} but "
+            f"a task may use {mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
+            f"most {rows} rows, or {resources.more}"
+        )
+
+
+def check_gather(extent: Extent, resources: Resources) -> None:
+    """Refuse leaves that a task cannot gather.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    leaf_rows, at = extent.leaf_rows, extent.at
+    leaf, usable = gather_nbytes(extent.sizes, leaf_rows), usable_nbytes(resources)
+    if leaf > usable:
+        raise MemoryPlanError(
+            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {mib(leaf)} but a task may "
+            f"use {mib(usable)} for it; use fewer features, or {resources.more}"
+        )
+
+
+def check_usable(what: str, needed: int, resources: Resources, remedy: str, least: int = 0) -> None:
+    """Refuse what needs more than a task may use; the remedy is named if ``least`` fits."""
+    usable = usable_nbytes(resources)
+    if needed > usable:
+        remedy = f"{remedy}, or " if least <= usable else ""
+        raise MemoryPlanError(
+            f"{what} needs {mib(needed)} but a task may use {mib(usable)} for it; {remedy}"
+            f"{resources.more}"
+        )
+
+
+def usable_nbytes(resources: Resources) -> int:
+    """Return three quarters of a task's memory; the rest is for rows that its process caches."""
+    return resources.task_nbytes * 3 // 4
+
+
+def mib(nbytes: int) -> str:
+    """Format bytes for a message."""
+    return f"{nbytes / MIB:.0f} MiB" if nbytes < 10_000 * MIB else f"{nbytes / MIB / 1024:.1f} GiB"
+
 
 HEAD = ("stage", "tasks", "largest task", "CPU")
 

@@ -1,6 +1,8 @@
 """The work of a fit before its rows are read: stages, their tasks, and equal pieces of work.
 
 How long a piece takes, nobody knows by arithmetic: it is measured (`daskls.run.pace`).
+
+The exchange of rows: how large its blocks are, whether they are merged, and what it costs.
 """
 
 import math
@@ -8,29 +10,116 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from daskls.plan.bundles import Extent, Resources, plan_bundles
-from daskls.plan.exchange import ExchangePlan
-from daskls.plan.leaves import model_nbytes
+from daskls.memory import TaskSizes
+from daskls.plan.bundles import Extent, Resources, model_nbytes, plan_bundles
 
-__all__ = [
-    "BUNDLE_S",
-    "CUT",
-    "GROW",
-    "READ",
-    "USUAL_FULLNESS",
-    "Demand",
-    "Outlook",
-    "Paces",
-    "StageDemand",
-    "Work",
-    "demand_of_cells",
-    "expected_cells",
-    "seconds_of",
-]
+# Bytes of a block of X: at least so many, small enough for any worker; of large data more, so that
+# a leaf's run in a block is worth a request.
+BLOCK_NBYTES = 16 << 20
+MOST_BLOCK_SHARES = 16
+# X is cut into this many blocks before they grow, so that all workers regroup.
+MIN_BLOCKS = 32
+# A block is regrouped within about this share of a task's memory.
+TASK_SHARE = 32
+# Up to so many runs of leaves in blocks each leaf is read from every block. Beyond, so many blocks
+# at a time are merged first: a file of a group's rows in one window is as large as a block, and is
+# read from its blocks by requests of a 32nd of that, at least 512 KiB.
+MOST_RUNS = 1 << 17
+GROUP_BLOCKS = 32
+# An entry of the manifest.
+ENTRY_NBYTES = 20
+
+
+@dataclass(frozen=True)
+class ExchangePlan:
+    """What regrouping costs.
+
+    Attributes
+    ----------
+    n_blocks : int
+    block_rows : int
+    n_groups : int. Of merged blocks; of blocks that are not merged each is one.
+    n_windows : int. Ranges of leaves, each with a file of every group and a manifest of its own.
+    requests : int. Files written and ranges read, markers included, until every leaf was read, at
+        the most: small leaves are read together.
+    nbytes : int. On disk at its peak.
+    manifest_nbytes : int. Of the largest of the manifests, which a task holds.
+    """
+
+    n_blocks: int
+    block_rows: int
+    n_groups: int
+    n_windows: int
+    requests: int
+    nbytes: int
+    manifest_nbytes: int
+
+
+def block_nbytes(nbytes: int, task_nbytes: int, least: int = BLOCK_NBYTES) -> int:
+    """Return how many bytes of X a block has, by those of X and those that a task may use.
+
+    >>> [block_nbytes(n << 30, 2 << 30) >> 20 for n in (0, 1, 4, 1000)]
+    [16, 32, 64, 64]
+    """
+    most = min(MOST_BLOCK_SHARES * least, nbytes // MIN_BLOCKS, task_nbytes // TASK_SHARE)
+    return max(least, most)
+
+
+def group_blocks(n_blocks: int, n_leaves: int) -> int:
+    """Return how many blocks are merged into one group; 1 where leaves are read from all blocks.
+
+    >>> group_blocks(32, 4096), group_blocks(33, 4096)
+    (1, 32)
+    """
+    return 1 if n_blocks * n_leaves <= MOST_RUNS else min(GROUP_BLOCKS, n_blocks)
+
+
+def plan_exchange(
+    sizes: TaskSizes, n_rows: int, n_leaves: int, n_partitions: int, task_nbytes: int
+) -> ExchangePlan:
+    """Project the exchange of rows in blocks as large as they may be.
+
+    Parameters
+    ----------
+    sizes : TaskSizes
+    n_rows : int
+    n_leaves : int. Of all partitions.
+    n_partitions : int
+    task_nbytes : int. What a task may use.
+
+    Examples
+    --------
+    >>> from daskls.records import SolverSpec
+    >>> sizes = TaskSizes(28, 4, 2, 2000, SolverSpec())
+    >>> [plan_exchange(sizes, n, 4096, 1, 2 << 30).requests for n in (10**7, 10**8, 10**9)]
+    [139361, 44398, 340554]
+    """
+    given = n_rows * sizes.n_features * sizes.itemsize
+    row_nbytes = max(sizes.n_features * sizes.itemsize, 1)
+    block_rows = min(max(block_nbytes(given, task_nbytes) // row_nbytes, 1), n_rows)
+    n_blocks = -(-n_rows // block_rows)
+    merged = group_blocks(n_blocks, n_leaves)
+    n_groups, n_windows = -(-n_blocks // merged), min(merged, n_leaves)
+    nbytes = n_rows * n_partitions * sizes.row_nbytes
+    # Rows and marker of each block; markers and leaves read from every file; two of the manifest.
+    requests = 2 * n_blocks + n_windows + n_groups * (n_windows + n_leaves) + 2 * n_leaves
+    if merged > 1:
+        # Each window of a group reads marker and rows of all its blocks, and writes its own.
+        requests += 2 * n_blocks * n_windows + 2 * n_groups * n_windows
+    return ExchangePlan(
+        n_blocks,
+        block_rows,
+        n_groups,
+        n_windows,
+        requests,
+        nbytes * (2 if merged > 1 else 1),
+        ENTRY_NBYTES * n_groups * -(-n_leaves // n_windows),
+    )
+
 
 # What times a piece of the work that methods share, see `Work`.
-GROW, READ = "run.timed:grow_trunk", "run.timed:read_run"
-CUT, CELL = "run.timed:cut_leaf", "run.timed:train_cell"
+GROW, READ = "run.pace:grow_trunk", "run.pace:read_run"
+CUT, CELL = "run.pace:cut_leaf", "run.pace:train_cell"
 # What a task costs beside its work: of any, and of one that writes a bundle of models.
 TASK_S, BUNDLE_S = 1.5e-3, 20e-3
 # Rows of a cell, as a share of the most: cuts leave cells uneven where rows are equal. Of Covertype

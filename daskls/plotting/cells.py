@@ -7,11 +7,9 @@ from typing import Any, Self, cast
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.live.measure import MEASURES
-from daskls.plotting.lazy import new_axes, whole_numbers
+from daskls.live.record import MEASURES
+from daskls.plotting.plane import new_axes, whole_numbers
 from daskls.records import Float64, Reals
-
-__all__ = ["CellDisplay"]
 
 COLUMN_LABELS = {
     "n_rows": "rows of a cell",

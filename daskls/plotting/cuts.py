@@ -9,13 +9,11 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
 from daskls.methods.base import method_of
-from daskls.partition.nested import whole
 from daskls.partition.polygons import cell_polygons, plane_tree, power_polygons
+from daskls.partition.space import VoronoiCells
+from daskls.partition.stored import whole
 from daskls.partition.tree import Tree, route_rows
-from daskls.partition.voronoi import VoronoiCells
 from daskls.records import FeatureScale, Float64, Int32, Reals
-
-__all__ = ["Cut", "find_cut", "line_intervals"]
 
 Features = tuple[int, int]
 # Halvings of a pixel: a border along one feature is as exact as float64 is on a screen.

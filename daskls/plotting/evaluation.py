@@ -1,5 +1,9 @@
-"""The answers of a model to rows whose labels, or numbers, are known."""
+"""The answers of a model to rows whose labels, or numbers, are known.
 
+What a report is of, and one picture of it.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,15 +11,16 @@ import dask
 import numpy as np
 
 from daskls.errors import DataError
+from daskls.live.record import MEASURES, Measure
 from daskls.records import Float64, Int64, Labels, Mask, Reals
 from daskls.run.compute import compute
 from daskls.run.confusion import Confusion, count_block, tabulate
+from daskls.run.contract import Method
 from daskls.run.labels import check_numbers, first_bad_number, number_error
 from daskls.run.rows import find_labels, open_whole
 from daskls.solvers.registry import find_measure
 from daskls.sources.door import open_source
-
-__all__ = ["Calibration", "HeldOutLevels", "HeldOutNumbers", "HeldOutResult", "evaluate"]
+from daskls.store.reader import ModelReader
 
 N_BINS = 10
 # Rows that a picture of a partition needs of a test set, at the most.
@@ -221,3 +226,60 @@ def _some_rows(X: Any, estimator: Any) -> Reals | None:
     rows = np.asarray(X) if in_memory else open_whole(X, "X", ROWS_NBYTES)
     some = rows[:: _step(len(rows))]
     return np.asarray(compute([some], estimator.client)[0])
+
+
+BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
+# Of features, as the decision about them names them.
+SCALES = {"given": "as they are", "spread": "by spread"}
+CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model that is reported on.
+
+    Attributes
+    ----------
+    estimator : fitted estimator
+    reader : ModelReader. Its model.
+    method : Method. Its method.
+    evaluation : HeldOutResult, of a regressor HeldOutNumbers; None without rows of a test set
+    """
+
+    estimator: Any
+    reader: ModelReader
+    method: Method
+    evaluation: HeldOutResult | HeldOutNumbers | None
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether the model is a regressor."""
+        return self.reader.target.kind == "numbers"
+
+    @property
+    def measure(self) -> Measure:
+        """How its errors are told."""
+        return MEASURES[self.reader.target.measured_as]
+
+    @property
+    def rows(self) -> Reals | None:
+        """Some rows of the test set, if it is an array."""
+        return self.evaluation.rows if self.evaluation else None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture of a report.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+    note : str. How to read it; where nothing is drawn, why.
+    draw : draws into given axes; None where there is nothing to draw
+    """
+
+    name: str
+    title: str
+    note: str
+    draw: Callable[[Any], None] | None = None

@@ -6,17 +6,14 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.methods.base import method_of
-from daskls.plotting.lazy import new_axes, whole_numbers
-from daskls.plotting.plane import draw_number
+from daskls.plotting.plane import draw_number, new_axes, whole_numbers
 from daskls.records import Float64, Int64, SolverSpec
-from daskls.solvers.grid import find_choice, resolve_grid
-from daskls.solvers.grid_points import tried_points
+from daskls.solvers.grid import find_choice, resolve_grid, tried_points
 from daskls.solvers.registry import find_loss
-from daskls.store.reader import ModelReader, spec_from_json
-
-__all__ = ["GridDisplay", "has_grid"]
+from daskls.store.checks import spec_from_json
+from daskls.store.reader import ModelReader
 
 
 @dataclass

@@ -11,15 +11,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.methods.base import method_of
-from daskls.methods.neighborhoods.answer import find_owners
 from daskls.methods.neighborhoods.method import Falk
-from daskls.methods.neighborhoods.parts import center_rows, open_centers
+from daskls.methods.neighborhoods.parts import center_rows, find_owners, open_centers
 from daskls.methods.scores import model_scores
 from daskls.neighbors.search import find_nearest
 from daskls.partition.polygons import color_cells
-from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
     CELL_COLORS,
     Decisions,
@@ -30,6 +28,7 @@ from daskls.plotting.plane import (
     draw_frame,
     draw_numbers,
     find_decisions,
+    new_axes,
     pad_limits,
     pixel_grid,
     polar_grid,
@@ -37,8 +36,6 @@ from daskls.plotting.plane import (
 from daskls.records import Codes, Float64, Int64, Labels, Reals
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.reader import ModelReader
-
-__all__ = ["NeighborhoodDisplay"]
 
 # More circles than this hide each other.
 MOST_CENTERS = 200

@@ -6,24 +6,27 @@ import numpy as np
 
 from daskls.kernels.frame import coded_names
 from daskls.live.map import draw_map
-from daskls.live.measure import Measure
-from daskls.live.record import Map
-from daskls.partition.nested import whole
+from daskls.live.record import Map, Measure
+from daskls.partition.stored import whole
 from daskls.plotting.cells import CellDisplay
+from daskls.plotting.choice import SelectionDisplay, has_selection
 from daskls.plotting.cuts import CUTS
-from daskls.plotting.evaluation import HeldOutNumbers
+from daskls.plotting.evaluation import (
+    BLUE,
+    CODING_WORDS,
+    ORANGE,
+    SCALES,
+    HeldOutNumbers,
+    Panel,
+    Subject,
+)
 from daskls.plotting.grid import GridDisplay, has_grid
-from daskls.plotting.held_out import answers, calibration, confusion, residuals
+from daskls.plotting.held_out import answers, calibration, confusion, residuals, roc
 from daskls.plotting.partition import PartitionDisplay
-from daskls.plotting.roc import roc
-from daskls.plotting.selection import SelectionDisplay, has_selection
-from daskls.plotting.subject import BLUE, CODING_WORDS, ORANGE, SCALES, Panel, Subject
 from daskls.records import Float64
+from daskls.run.client import find_pure
 from daskls.run.progress import STAGE_LABELS
-from daskls.run.tell import find_pure
 from daskls.store.scale import candidates_of
-
-__all__ = ["find_panels"]
 
 
 def find_panels(subject: Subject) -> list[Panel]:

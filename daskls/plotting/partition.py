@@ -6,10 +6,9 @@ from typing import Any, Self
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.live.measure import MEASURES
+from daskls.live.record import MEASURES
 from daskls.partition.polygons import color_cells
 from daskls.plotting.cuts import find_cut, line_intervals
-from daskls.plotting.lazy import new_axes
 from daskls.plotting.plane import (
     CELL_COLORS,
     class_colors,
@@ -18,13 +17,18 @@ from daskls.plotting.plane import (
     draw_dots,
     draw_frame,
     draw_numbers,
+    new_axes,
     pixel_grid,
 )
-from daskls.plotting.slices import Slice, axis_names, check_drawn_rows, find_slice
-from daskls.plotting.surface import Surface, find_surface
+from daskls.plotting.surface import (
+    Slice,
+    Surface,
+    axis_names,
+    check_drawn_rows,
+    find_slice,
+    find_surface,
+)
 from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
-
-__all__ = ["PartitionDisplay"]
 
 # Classes beyond these would hide the picture.
 MOST_IN_LEGEND = 10

@@ -9,14 +9,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.methods.base import method_of
-from daskls.plotting.evaluation import evaluate
-from daskls.plotting.lazy import import_pyplot
-from daskls.plotting.notes import Entries, find_facts, find_notes, find_parameters
+from daskls.plotting.evaluation import Panel, Subject, evaluate
+from daskls.plotting.notes import (
+    Entries,
+    find_facts,
+    find_notes,
+    find_parameters,
+    page_of,
+    snippet_of,
+    write_new,
+)
 from daskls.plotting.panels import find_panels
-from daskls.plotting.subject import Panel, Subject
-from daskls.plotting.webpage import page_of, snippet_of, write_new
-
-__all__ = ["ReportDisplay", "summary_of"]
+from daskls.plotting.plane import import_pyplot
 
 # Inches: A4, across.
 PAGE = (11.7, 8.3)

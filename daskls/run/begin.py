@@ -7,40 +7,34 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import ParameterError, StoreError
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
-from daskls.partition.forest import Forest, grow_forest
+from daskls.partition.space import Forest, grow_forest
 from daskls.partition.stored import read_partition, write_partition
 from daskls.plan import Extent, check_sample, plan_sample
-from daskls.plan.exchange import group_blocks
+from daskls.plan.demand import group_blocks
 from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
-from daskls.run.advice import warn_of_classes, warn_of_thin_classes
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import Beginning, FitRequest
-from daskls.run.identity import find_seed, open_root
+from daskls.run.identity import find_seed, open_root, repair
 from daskls.run.progress import StageClock
 from daskls.run.regroup import regroup_rows
-from daskls.run.repair import repair
 from daskls.run.reserve import reserve_rows
-from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.sample import sample_rows
-from daskls.run.scan import TargetScan, name_classes, scan_targets
+from daskls.run.scan import (
+    TargetScan,
+    name_classes,
+    scan_targets,
+    warn_of_classes,
+    warn_of_thin_classes,
+)
+from daskls.run.workers import find_resources, free_nbytes
 from daskls.solvers.registry import LOSSES, find_loss, find_solver, losses_of
 from daskls.store.artifacts import Location
 from daskls.store.exchange import Exchange, stored_grids
 from daskls.targets import Target
-
-__all__ = [
-    "begin_fit",
-    "grow_trunks",
-    "regroup_all",
-    "resolved_spec",
-    "scale_gamma",
-    "share_of",
-    "sizes_of",
-]
 
 
 def begin_fit(

@@ -18,8 +18,6 @@ from threadpoolctl import ThreadpoolController
 
 from daskls.errors import DasklsError
 
-__all__ = ["one_blas_thread", "undisturbed"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

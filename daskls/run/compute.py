@@ -23,8 +23,6 @@ from daskls.run.patience import (
 )
 from daskls.run.probe import current_sight, guarded
 
-__all__ = ["compute", "compute_blocks", "compute_each", "local_scheduler", "run_each", "stream"]
-
 # How often a task runs again after an error that is not daskls's own. Lost workers and workers that
 # do not see the store are not counted: Dask, or the next try, moves those tasks. Two more tries
 # bridge a disk or a network that fails for a moment; an error that persists is the task's own.

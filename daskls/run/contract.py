@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     # A process that only predicts never loads what samples rows.
     from daskls.run.sample import Sample
 
-__all__ = ["HELD_OUT", "Beginning", "FitRequest", "Method"]
 
 # Maps to probabilities of the values that the loss knows of rows without them.
 HELD_OUT = "held_out"

@@ -12,14 +12,10 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.run.client import current_client
-from daskls.run.held import give_back
-from daskls.run.patience import tell_workers
-from daskls.run.resources import check_limit
-from daskls.run.workers import ask_workers, find_running, wait_for_worker
+from daskls.run.patience import give_back, tell_workers
+from daskls.run.workers import ask_workers, check_limit, find_running, wait_for_worker
 from daskls.sources.door import open_source
 from daskls.store.artifacts import Location, is_bucket, open_store
-
-__all__ = ["Sight", "current_sight", "guarded", "shared_with_workers"]
 
 
 @dataclass(frozen=True)
@@ -178,6 +174,7 @@ class Guarded:
         self.__name__ = task.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the task, if its worker sees what the fit writes."""
         path = self.marks.unseen()
         if path is not None:
             raise StoreError(

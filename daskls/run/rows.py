@@ -15,33 +15,23 @@ import dask.array as da
 import numpy as np
 
 from daskls.errors import DasklsError, DataError, StoreError
-from daskls.plan.exchange import BLOCK_NBYTES
+from daskls.plan.demand import BLOCK_NBYTES
 from daskls.records import Labels, TargetKind
-from daskls.run.blocks import BlockRows, from_handle
-from daskls.run.chunks import (
+from daskls.run.blocks import (
     UNPACKED_COPIES,
+    BlockRows,
     check_sizes,
     cut_chunks,
+    from_handle,
     merge_chunks,
     row_chunks,
 )
-from daskls.run.labels import check_label_kind
-from daskls.run.values import check_values
+from daskls.run.labels import check_label_kind, check_values
 from daskls.sources.door import Source, open_source
 from daskls.store.arrays import ArrayHandle, save_array
 from daskls.store.artifacts import open_store
 from daskls.store.temporary import Scratch
 from daskls.targets import TARGET_DTYPES
-
-__all__ = [
-    "check_array_expr",
-    "cut_large",
-    "find_labels",
-    "open_blocks",
-    "open_column",
-    "open_rows",
-    "open_whole",
-]
 
 # Chunks that must be computed or unpacked whole are cut into such blocks above this size, which is
 # Dask's own for chunks; up to it a block is a chunk, whose features no task hands on.

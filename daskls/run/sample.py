@@ -13,13 +13,11 @@ import numpy as np
 from daskls.partition.shuffle import key_limit, row_keys
 from daskls.records import Float64, Int64, Keys, Labels, Reals, RowNumbers, Targets
 from daskls.run.blocks import BlockRows, block_start, map_rows
+from daskls.run.labels import first_bad_value, value_error
 from daskls.run.reserve import Reserve, ReservedRows
 from daskls.run.scan import TargetScan, block_checksum, take_kept
-from daskls.run.values import first_bad_value, value_error
 from daskls.seeds import SAMPLE
 from daskls.targets import Target
-
-__all__ = ["Sample", "least_keys", "sample_block", "sample_rows"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from daskls.scaling.choose import choose, choose_coarsely
-from daskls.scaling.grid import TrialGrid
-from daskls.scaling.held_out import HeldOutErrors, compare, evaluate_scales
-from daskls.scaling.plan import LOOK_ROWS
+from daskls.scaling.grid import LOOK_ROWS, Steps, TrialGrid
 from daskls.scaling.race import Candidate
-from daskls.scaling.rounds import learn_factors
-from daskls.scaling.steps import Steps
-
-__all__ = ["Decision", "choose_for", "decide_densely", "settle"]
+from daskls.scaling.rounds import (
+    HeldOutErrors,
+    choose,
+    choose_coarsely,
+    compare,
+    evaluate_scales,
+    learn_factors,
+)
 
 # A kernel is passed over whose coarse error is this many times the least.
 NEAR = 1.1

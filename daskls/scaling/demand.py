@@ -3,42 +3,61 @@
 How many candidates there are, and how far each climbs, the data decide. What is expected here is
 what fits of letter, ijcnn1, krkopt, phoneme, Covertype and a million rows of noisy28 came to,
 within a third.
+
+Looks at candidates, timed; see `daskls.run.pace`.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan import Outlook, StageDemand, Work
-from daskls.records import F4, ScalingSpec, SolverSpec
-from daskls.scaling.choose import ERROR_ROWS, N_COARSE_CELLS, N_ERROR_CELLS
+from daskls.records import F4, Float32, Float64, ScalingSpec, SolverSpec
+from daskls.run.pace import Setting, seconds_in
 from daskls.scaling.decide import N_LEFT
 from daskls.scaling.fit import LEAST_RACED, MAX_CELL_ROWS
-from daskls.scaling.grid import USUAL_RIDGE, TrialGrid
+from daskls.scaling.grid import (
+    LOOK_ROWS,
+    USUAL_RIDGE,
+    Trial,
+    TrialCell,
+    TrialGrid,
+    heat_nbytes,
+    look_nbytes,
+    region_rows,
+)
 from daskls.scaling.heats import (
+    ASKED_ROWS,
     CELL_ROWS,
     DENSE_FROM,
     N_CELLS,
+    Drawn,
     RacePlan,
     plan_race,
     race_rows,
 )
-from daskls.scaling.plan import LOOK_ROWS, heat_nbytes, look_nbytes, region_rows
+from daskls.scaling.look import Look
 from daskls.scaling.race import LEARNING_ROUNDS, N_LEARNED
 from daskls.scaling.regions import FULLNESS, HELD_SHARE, WANTED_ROWS
-from daskls.scaling.rounds import N_GRADIENT_CELLS, N_LEARNING_ROUNDS
-from daskls.scaling.thin import Drawn
+from daskls.scaling.rounds import (
+    ERROR_ROWS,
+    N_COARSE_CELLS,
+    N_ERROR_CELLS,
+    N_GRADIENT_CELLS,
+    N_LEARNING_ROUNDS,
+)
 from daskls.solvers.registry import find_loss
+from daskls.solvers.squares.aims import Aim, aim_of
+from daskls.targets import Target
 
-__all__ = ["OpenChoice", "expected_spec", "race_parts", "scaling_stages"]
-
-BEGIN, LOOK = "scaling.timed:begin_look", "scaling.timed:look_on"
-TRIAL, GRADIENT = "scaling.timed:leave_out", "scaling.timed:take_gradients"
-ANSWER, COLLECT = "scaling.timed:answer_held", "run.timed:check_block"
+BEGIN, LOOK = "scaling.demand:begin_look", "scaling.demand:look_on"
+TRIAL, GRADIENT = "scaling.demand:leave_out", "scaling.demand:take_gradients"
+ANSWER, COLLECT = "scaling.demand:answer_held", "run.pace:check_block"
 # Candidates that are left in each heat, at the most, and looks of one; looks of the last heat.
 CANDIDATES_LEFT, LOOKS_A_HEAT, LOOKS_AT_LAST = (9, 5, 4), 7, 18
 # Trials on cells of regions: of one choice, and of the last one on cells of the final size; and in
@@ -218,3 +237,67 @@ def _looked(choice: OpenChoice, n_looked: int, n_chosen: int) -> Iterator[Work]:
         n_cells = min(N_ERROR_CELLS, ERROR_ROWS // choice.cell_rows)
         rows = int((1 + DRAWN_SHARE) / 2 * choice.cell_rows)
         yield Work(TRIAL, rows, n_cells * min(TRIALS_AT_LAST, most))
+
+
+def _trials(setting: Setting) -> tuple[Trial, Trial]:
+    """Return where looks begin, and the trial of the next width."""
+    kernel = setting.spec.kernel
+    grid = TrialGrid().of_kernel(kernel)
+    start = grid.start(kernel)
+    beside = grid.at((grid.place(start)[0] + 1, grid.place(start)[1]), kernel)
+    assert beside is not None
+    return start, beside
+
+
+def _aim(setting: Setting) -> Aim:
+    k = setting.n_classes
+    if setting.spec.target == "numbers":
+        return aim_of(Target("numbers", center=np.zeros(k), scale=np.ones(k)))
+    return aim_of(Target("classes", np.arange(k)))
+
+
+def _drawn(n_rows: int, setting: Setting) -> tuple[Float32, Float64]:
+    X, targets = setting.draw(n_rows)
+    return X.astype(np.float32), _aim(setting).columns(targets)
+
+
+def _look(size: int, setting: Setting) -> Callable[[], Look]:
+    """Return what begins a look at drawn rows."""
+    A, Y = _drawn(size + ASKED_ROWS, setting)
+    return partial(Look, A, Y, np.ones(len(A)), size, setting.spec.kernel, _aim(setting))
+
+
+def begin_look(size: int, setting: Setting) -> float:
+    """Time distances of so many rows to each other, and to those that are asked."""
+    return seconds_in(_look(size, setting))
+
+
+def look_on(size: int, setting: Setting) -> float:
+    """Time a trial of another width on so many rows."""
+    look, (start, beside) = _look(size, setting)(), _trials(setting)
+    look.errors(start)
+    return seconds_in(lambda: look.errors(beside))
+
+
+def _cell(size: int, setting: Setting) -> TrialCell:
+    X, targets = setting.draw(size)
+    return TrialCell(X.astype(np.float32), targets, np.ones(size), _aim(setting))
+
+
+def leave_out(size: int, setting: Setting) -> float:
+    """Time leave-one-out errors of a cell under one trial."""
+    cell, (start, _) = _cell(size, setting), _trials(setting)
+    return seconds_in(lambda: cell.errors([start]))
+
+
+def take_gradients(size: int, setting: Setting) -> float:
+    """Time the derivatives of a cell's functions."""
+    cell, (start, _) = _cell(size, setting), _trials(setting)
+    return seconds_in(lambda: cell.gradients(start))
+
+
+def answer_held(size: int, setting: Setting) -> float:
+    """Time answers of a cell to the rows that were held out of it."""
+    cell, (start, _) = _cell(size, setting), _trials(setting)
+    queries = setting.draw(max(size // HELD_SHARE, 1))[0].astype(np.float32)
+    return seconds_in(lambda: cell.values(queries, start))

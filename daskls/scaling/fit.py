@@ -11,7 +11,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
-from daskls.kernels.registry import kernels_with
+from daskls.kernels.kernel import kernels_with
 from daskls.plan import Extent
 from daskls.records import (
     LARGEST_FEATURE,
@@ -25,22 +25,27 @@ from daskls.records import (
 )
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
-from daskls.scaling.coding import Base, find_bases, max_coded_features
+from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.decide import N_LEFT, Decision, decide_densely, settle
-from daskls.scaling.grid import TrialGrid
-from daskls.scaling.heats import CELL_ROWS, DENSE_FROM, N_CELLS, plan_race, race_rows
-from daskls.scaling.plan import check_race, check_regions
+from daskls.scaling.grid import STEPS, Steps, TrialGrid, check_race, check_regions
+from daskls.scaling.heats import (
+    CELL_ROWS,
+    DENSE_FROM,
+    N_CELLS,
+    Drawn,
+    ThinJob,
+    draw_cells_of,
+    draw_thin,
+    plan_race,
+    race_rows,
+    write_thin,
+)
 from daskls.scaling.race import Candidate, race, shape_of
 from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
-from daskls.scaling.spread import widest_and_narrowest
-from daskls.scaling.steps import STEPS, Steps
-from daskls.scaling.thin import Drawn, ThinJob, draw_cells_of, draw_thin, write_thin
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import aim_of
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
-
-__all__ = ["MAX_CELL_ROWS", "resolve"]
 
 # Width and ridge are settled on cells of the final size, up to so many rows: in units of a cell's
 # median distance the best width shrinks as cells grow. On Covertype cells of 4000 rows err on

@@ -1,13 +1,35 @@
-"""Trials of a kernel, a width and a ridge, and the grid that they are on."""
+"""Trials of a kernel, a width and a ridge, and the grid that they are on.
+
+Memory of the tasks that look at candidates.
+
+Least squares of one cell under a trial: leave-one-out errors, derivatives, held-out values.
+
+Steps of a decision, each stored when it is done, so that a killed fit resumes after it.
+"""
 
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, product
+from typing import Any
 
-from daskls.kernels.registry import find_kernel
-from daskls.records import SolverSpec
+import numpy as np
 
-__all__ = ["Trial", "TrialGrid"]
+from daskls.kernels.kernel import find_kernel
+from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
+from daskls.plan import Resources, check_usable
+from daskls.records import F4, F8, AnyArray, Float32, Float64, KernelSpec, SolverSpec, Targets
+from daskls.run.compute import compute_each
+from daskls.solvers.squares.aims import Aim
+from daskls.solvers.squares.system import (
+    MergedRows,
+    Solution,
+    System,
+    gamma_in_cell,
+    merge_equal_rows,
+)
+from daskls.store.artifacts import open_store
+from daskls.store.packs import read_pack, write_pack
 
 # Two values a factor of 2 of the width, and of sqrt(10) of the ridge.
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-8, 11))
@@ -129,3 +151,248 @@ class TrialGrid:
             ridges = tuple(self.ridges[at] for at in places)
         own = product(widths, ridges)
         return [Trial(kernel, w, r, self.are_gammas, self.offset) for w, r in own]
+
+
+# Of the features of a region, in float32: of many features fewer rows, so that a task stays within
+# a worker of 512 MiB. A function of the data alone: workers must not decide what is looked at.
+REGION_NBYTES = 12 << 20
+REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
+# Rows of the cells that are looked at: a solve of 2000 costs eight times as much, and what is found
+# on Covertype is the same within 0.1 points.
+LOOK_ROWS = 1000
+# Derivatives are taken at as many of a cell's rows as this many multiplications allow: of many
+# features and classes, at some.
+MAX_PRODUCTS = 4e9
+
+
+def region_rows(n_features: int) -> int:
+    """Return the most rows of a region.
+
+    >>> region_rows(54), region_rows(784), region_rows(10_000)
+    (20000, 4012, 4000)
+    """
+    return max(min(REGION_ROWS, REGION_NBYTES // (F4 * n_features)), LEAST_REGION_ROWS)
+
+
+def look_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -> int:
+    """Return the peak bytes of a task that looks at cells of one region.
+
+    Parameters
+    ----------
+    n_rows : int. Of the region.
+    n_features : int
+    n_outputs : int. Functions of a cell.
+    cell_rows : int. Of the cells; derivatives are taken of smaller ones.
+    """
+    d, m = n_features, min(cell_rows, n_rows)
+    looked = min(m, LOOK_ROWS)
+    # The region, those of its rows that are not held out, and both in the scale.
+    rows = n_rows * (4 * d * F4 + 64)
+    # Distances, the kernel matrix in float64 if need be, which becomes its inverse, and a mask.
+    system = m * m * (F4 + F8 + 2) + m * d * 3 * F8
+    # Of derivatives: kernel values at some rows and all, times coefficients; and the derivatives.
+    asked = min(looked, int(MAX_PRODUCTS / (2.0 * looked * d * n_outputs)) + 1)
+    derivatives = asked * (2 * looked + 2 * d) * F8
+    columns = 8 * m * n_outputs * F8
+    return rows + max(grow_nbytes(n_rows, d, cell_rows), system + derivatives + columns)
+
+
+def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: Resources) -> None:
+    """Refuse to look at regions, before X is read for them, where a task could not.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    d, rows = sizes.n_features, region_rows(sizes.n_features)
+    outputs = sizes.n_outputs
+    collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
+    needed = max(look_nbytes(rows, d, outputs, cell_rows), collecting)
+    check_usable(
+        f"Looking at a region of {rows} rows x {d} features",
+        needed,
+        resources,
+        'give feature_scale="spread" or factors, and with loss="squared_error" one C and one gamma',
+    )
+
+
+def heat_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
+    """Return the peak bytes of a task that looks at a candidate in a heat of a race.
+
+    Parameters
+    ----------
+    parts : sequence of (int, int). Rows that train, and rows that are asked, of each part.
+    n_features : int. Of the candidate's coding.
+    n_outputs : int. Functions of a model.
+    """
+    d = n_features
+    rows = sum(m + q for m, q in parts)
+    # The rows as they are read, and each part's in the scale.
+    held = rows * (3 * d * F4 + n_outputs * 2 * F8 + 64)
+    # Distances of all parts, and kernel values of the rows that are asked.
+    held += sum(m * (m + 2 * q) * F4 for m, q in parts)
+    m, q = max(parts)
+    # Of one at a time: its kernel matrix in float64 if need be, a mask; or distances in float64.
+    solving = m * m * (F4 + F8 + 2) + 8 * (m + q) * n_outputs * F8
+    measuring = (m + q) * d * 2 * F8 + q * m * 2 * F8
+    return held + max(solving, measuring)
+
+
+def check_race(
+    parts: Sequence[tuple[int, int]], n_features: int, sizes: TaskSizes, resources: Resources
+) -> None:
+    """Refuse a race whose last heat a task has no memory for.
+
+    Parameters
+    ----------
+    parts, n_features : see `heat_nbytes`; of the widest coding
+    sizes : TaskSizes
+    resources : Resources
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    outputs = sizes.n_outputs
+    n_rows = sum(m + q for m, q in parts)
+    learning = look_nbytes(n_rows, n_features, outputs, LOOK_ROWS)
+    check_usable(
+        f"Comparing candidates on {n_rows} rows x {n_features} features",
+        max(heat_nbytes(parts, n_features, outputs), learning),
+        resources,
+        'give feature_coding="none", feature_scale="spread" or factors, and with '
+        'loss="squared_error" one kernel, one C and one gamma',
+    )
+
+
+class TrialCell:
+    """A cell of a region, solved again and again.
+
+    Parameters
+    ----------
+    A : float32 array, shape (m, d). Around the cell's mean, in some scale.
+    targets : array. Class codes (m,), or numbers (m, t).
+    weights : float64 array, shape (m,)
+    aim : Aim
+    """
+
+    def __init__(self, A: Float32, targets: Targets, weights: Float64, aim: Aim) -> None:
+        self._own, self._aim = aim.of_cell(targets, weights), aim
+        self.Y, self.weights = self._own.Y, weights
+        self._A = A
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is nothing to solve: of one class or number, or of equal rows."""
+        return self.Y is None or bool((self._A[0] == self._A).all())
+
+    def _merged(self) -> MergedRows:
+        assert self.Y is not None
+        return merge_equal_rows(self._A, self.Y, self.weights)
+
+    def _kernel(self, trial: Trial, rows: Float32) -> KernelSpec:
+        if trial.is_gamma:
+            return KernelSpec(trial.kernel, trial.width)
+        return KernelSpec(trial.kernel, gamma_in_cell(trial.kernel, trial.width, rows))
+
+    def errors(self, trials: Sequence[Trial]) -> Float64:
+        """Return leave-one-out errors: squared, wrong rows, and weights; float64 (n_trials, 3)."""
+        sums = np.zeros((len(trials), 3))
+        if self.is_constant:
+            return sums
+        merged, at = self._merged(), 0
+        for _, own in groupby(trials, lambda trial: (trial.kernel, trial.width)):
+            group = list(own)
+            system = System(merged.A, self._kernel(group[0], merged.A))
+            for trial in group:
+                ridges = trial.ridge / merged.weights
+                found = system.solve(merged.Y, ridges, offset=trial.offset, held_out=True)
+                sums[at] = self._error_of(self._left_out(merged, found, ridges))
+                at += 1
+        return sums
+
+    def _left_out(self, merged: MergedRows, found: Solution, ridges: Float64) -> Float64:
+        assert self.Y is not None
+        return self._aim.left_out(merged, found, ridges, self.Y, self.weights)
+
+    def _error_of(self, held_out: Float64) -> tuple[float, float, float]:
+        assert self.Y is not None
+        squared, wrong = self._aim.losses(held_out, self.Y)
+        w = self.weights
+        return float((w * squared).sum()), float((w * wrong).sum()), float(w.sum())
+
+    def gradients(self, trial: Trial) -> Float64:
+        """Return sums of squared derivatives along each feature, of all rows and functions."""
+        if self.is_constant:
+            return np.zeros(self._A.shape[1])
+        merged = self._merged()
+        kernel = self._kernel(trial, merged.A)
+        system = System(merged.A, kernel)
+        found = system.solve(merged.Y, trial.ridge / merged.weights, offset=trial.offset)
+        alpha = found.alpha.astype(np.float32)
+        m, d = merged.A.shape
+        step = max(int(2.0 * m * m * d * alpha.shape[1] / MAX_PRODUCTS), 1)
+        K = system.matrix32()[::step]
+        of_kernel, at = find_kernel(kernel.name), slice(None, None, step)
+        sums = of_kernel.squared_gradients(merged.A, alpha, K, kernel, at)
+        return sums * (len(self._A) / len(K))
+
+    def values(self, queries: Float32, trial: Trial) -> Float64:
+        """Return values of queries around the cell's mean, float64 (q, R)."""
+        if self.is_constant:
+            return np.repeat(self._own.answer[None], len(queries), axis=0)
+        merged = self._merged()
+        kernel = self._kernel(trial, merged.A)
+        ridges = trial.ridge / merged.weights
+        found = System(merged.A, kernel).solve(merged.Y, ridges, offset=trial.offset)
+        own = find_kernel(kernel.name)
+        base = own.block(queries.astype(np.float64), merged.A.astype(np.float64))
+        values = own.apply(base, kernel, base) @ found.alpha.astype(np.float64) + found.offsets
+        return self._aim.spread(values, self._own)
+
+
+# The kind of parts that steps are kept as.
+STEPS = "steps"
+
+
+def sum_in_order(parts: Sequence[Float64]) -> Float64:
+    """Return the sum of arrays, first to last: a sum's bits depend on its order."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+class Steps:
+    """The steps of one decision, in their order, which the data and the parameters decide.
+
+    Parameters
+    ----------
+    job : RegionJob or ThinJob
+    client : distributed client, or None for the current scheduler
+    """
+
+    def __init__(self, job: Any, client: Any = None) -> None:
+        self.job, self._client = job, client
+        self._n_steps = 0
+
+    def run(
+        self,
+        task: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        join: Callable[[Sequence[Any]], dict[str, AnyArray]],
+    ) -> dict[str, AnyArray]:
+        """Return what ``join`` makes of the results of a task, computed or as it was kept.
+
+        Parameters
+        ----------
+        task : function. Its name is what the dashboard shows.
+        arguments : sequence of tuple. One call each; the job is given last.
+        join : makes named arrays of the results, which are in the order of the arguments
+        """
+        key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}"
+        self._n_steps += 1
+        if not open_store(self.job.root).exists(key):
+            calls = [(*own, self.job) for own in arguments]
+            write_pack(self.job.root, key, join(compute_each(task, calls, self._client)))
+        return read_pack(self.job.root, key)

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import Float32, Float64, KernelSpec
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.solvers.squares.aims import Aim
-from daskls.solvers.squares.cell import median_distance
-from daskls.solvers.squares.system import System
-
-__all__ = ["Answers", "Look", "climb"]
+from daskls.solvers.squares.system import System, median_distance
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,18 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import Coding, Float32, Float64, Int64, KernelSpec
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.scaling.grid import Trial, TrialGrid
-from daskls.scaling.heats import Heat, RacePlan
+from daskls.scaling.grid import Steps, Trial, TrialGrid
+from daskls.scaling.heats import Heat, RacePlan, ThinJob, ThinRows, read_thin
 from daskls.scaling.look import Answers, Look, climb
 from daskls.scaling.rounds import learn_on
-from daskls.scaling.steps import Steps
-from daskls.scaling.thin import ThinJob, ThinRows, read_thin
-from daskls.solvers.squares.cell import median_distance
-
-__all__ = ["Candidate", "race", "shape_of"]
+from daskls.solvers.squares.system import median_distance
 
 # Candidates that a heat leaves at the most, and standard errors of a paired difference beyond which
 # one falls. Few rows are a poor judge, and learning curves cross: the first heats let more pass,

@@ -20,15 +20,6 @@ from daskls.records import (
     Targets,
 )
 
-__all__ = [
-    "ROW_TEMPORARIES",
-    "CellRows",
-    "LocalSolver",
-    "Neighborhood",
-    "NeighborhoodSolver",
-    "Sizes",
-]
-
 # Small vectors of one value a row, of all the functions that are active at the peak.
 ROW_TEMPORARIES = 128
 

@@ -8,6 +8,10 @@ radius, and regularizations between 0.01 and 0.001 / m, m the rows in the traini
 Source: Thomann, Blaschzyk, Meister, Steinwart, Spatial decompositions for large scale SVMs,
 AISTATS 2017, appendix C. Difference: the paper prints 0.01 / m for the larger lambda; its
 software's range, 0.01, is taken here.
+
+Points of a grid that a search from coarse to fine visits.
+
+Stratified folds of one cell.
 """
 
 from dataclasses import dataclass
@@ -15,10 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import N_GRID, Float64, Int64, SolverSpec
-
-__all__ = ["Grid", "count_gammas", "find_choice", "grid_ends", "n_training_rows", "resolve_grid"]
 
 WIDEST, NARROWEST = 5.0, 0.2
 STRONGEST, WEAKEST = 0.01, 0.001
@@ -151,3 +153,91 @@ def _nearest(values: tuple[float, ...], value: float) -> int:
     """Return the place of the nearest value, by ratio."""
     distance: Float64 = np.abs(np.log(np.array(values) / value))
     return int(distance.argmin())
+
+
+# An axis of so many values is tried whole.
+SHORT = 3
+
+Shape = tuple[int, int]
+# Of gamma and of C.
+GridPoint = tuple[int, int]
+# In place of what a coarse pass chose, where there was none.
+NO_PASS: GridPoint = (-1, -1)
+
+
+def _coarse(n: int, first: int) -> list[int]:
+    """Return every second index of an axis, so that each has one beside it; all of a short one."""
+    return list(range(first, n, 2)) if n > SHORT else list(range(n))
+
+
+def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
+    """Return the indices of gamma and of C in the coarse pass.
+
+    Widths come from the middle outwards: a good one early on lets later ones be pruned sooner. Of
+    the two choices of every other C, the one without the largest C is taken, whose solves take most
+    steps.
+
+    >>> coarse_points((10, 10)), coarse_points((1, 11))
+    (([5, 3, 7, 1, 9], [0, 2, 4, 6, 8]), ([0], [1, 3, 5, 7, 9]))
+    """
+    middle = shape[0] // 2
+    gammas = sorted(_coarse(shape[0], 1), key=lambda index: (abs(index - middle), index))
+    return gammas, _coarse(shape[1], shape[1] % 2)
+
+
+def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
+    """Return the indices of gamma and of C next to one, itself the first of gamma's.
+
+    >>> near_points((10, 10), (5, 8))
+    ([5, 4, 6], [7, 8, 9])
+    """
+    g, c = first
+    gammas = [index for index in (g, g - 1, g + 1) if 0 <= index < shape[0]]
+    return gammas, [index for index in (c - 1, c, c + 1) if 0 <= index < shape[1]]
+
+
+def tried_points(shape: Shape, first: GridPoint) -> set[GridPoint]:
+    """Return all points that a search tried whose coarse pass chose ``first``.
+
+    Without a coarse pass, `NO_PASS`, it tried all.
+
+    >>> len(tried_points((10, 10), (5, 4))), len(tried_points((3, 2), NO_PASS))
+    (33, 6)
+    """
+    if first == NO_PASS:
+        return {(g, c) for g in range(shape[0]) for c in range(shape[1])}
+    both = [coarse_points(shape), near_points(shape, first)]
+    return {(g, c) for gammas, costs in both for g in gammas for c in costs}
+
+
+def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
+    """Assign the rows of each class to the folds in turn, in an order drawn from ``seed``.
+
+    Each class begins at the fold after the last one's end, so fold sizes differ by at most one, and
+    so do the counts of each class. A class with fewer rows than folds keeps its row order.
+
+    Parameters
+    ----------
+    codes : int array, shape (m,). Class of each row.
+    n_folds : int
+    seed : tuple of int. Names the cell, so that folds depend on no other cell.
+
+    Returns
+    -------
+    folds : int64 array, shape (m,), values 0 to n_folds - 1
+
+    Examples
+    --------
+    >>> assign_folds(np.array([0, 0, 1]), 5, (0,))
+    array([0, 1, 2])
+    """
+    rng = np.random.default_rng(seed)
+    folds = np.empty(len(codes), dtype=np.int64)
+    assigned = 0
+    for code in np.unique(codes):
+        members = np.flatnonzero(codes == code)
+        if len(members) >= n_folds:
+            members = rng.permutation(members)
+        folds[members] = (assigned + np.arange(len(members))) % n_folds
+        assigned += len(members)
+    return folds

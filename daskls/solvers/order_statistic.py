@@ -16,17 +16,6 @@ from fractions import Fraction
 
 from scipy.special import bdtrc
 
-__all__ = [
-    "covering_rank",
-    "excess_probability",
-    "least_delta",
-    "least_rate",
-    "most_coverage",
-    "rank_within",
-    "rows_needed",
-    "rows_to_cover",
-]
-
 
 def excess_probability(rank: int, n_rows: int, rate: float) -> float:
     """Return with which probability the score of a rank is exceeded by more than a rate.

@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from daskls.kernels.ranks import pair_values, ranked_values
+from daskls.kernels.nearest import pair_values, ranked_values
 from daskls.records import EPS, Float32, Int64
 from daskls.solvers.grid import Grid
 from daskls.solvers.rows import LocalRows
-
-__all__ = ["neighborhood_grid", "sampled_strides", "width_gammas"]
 
 # Distances of which a percentile is taken; more pairs than this are drawn by seed.
 MAX_PAIRS = 100_000

@@ -13,16 +13,6 @@ from daskls.records import Decision, SolverSpec, TargetKind
 from daskls.registry import load_object
 from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 
-__all__ = [
-    "LOSSES",
-    "Loss",
-    "find_loss",
-    "find_measure",
-    "find_neighborhood_solver",
-    "find_solver",
-    "losses_of",
-]
-
 
 @dataclass(frozen=True)
 class Loss:
@@ -38,7 +28,7 @@ class Loss:
     costs_by_cell : bool. Whether each cell chooses its own C all the same.
     takes_columns : bool. Whether a row may have several numbers.
     of_levels : bool. Whether it answers a number at levels, which ``quantile`` gives.
-    measure : str. The `daskls.solvers.levels.measure.LevelLoss` of such, as ``module:class`` below
+    measure : str. The `daskls.solvers.levels.LevelLoss` of such, as ``module:class`` below
         the package.
     knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
         of one class against all others: maps to probabilities need no fit of their own.

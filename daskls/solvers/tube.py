@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from daskls.kernels.tube import solve_tube
+from daskls.kernels.hinge import solve_tube
 from daskls.records import (
     F8,
     Float32,
@@ -18,14 +18,10 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
-from daskls.solvers.data import max_steps
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.grid import resolve_grid
-from daskls.solvers.rows import LocalRows, rows_nbytes
+from daskls.solvers.grid import assign_folds, resolve_grid
+from daskls.solvers.rows import LocalRows, max_steps, rows_nbytes
 from daskls.solvers.squares.solver import cell_kernel, in_float32
 from daskls.solvers.squares.system import System
-
-__all__ = ["TubeProblem", "TubeSolver", "cost_candidates", "kernel_matrix"]
 
 # Where nobody says: of y's deviation.
 USUAL_EPSILON = 0.1

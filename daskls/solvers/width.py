@@ -1,17 +1,154 @@
-"""The interface between the grid search and a loss: lines of solves at one width."""
+"""The interface between the grid search and a loss: lines of solves at one width.
+
+The pairs of classes of one cell, one after the other, as the compiled solvers read them.
+
+A cell of two classes is one pair, whose matrix is the cell's own. Of more classes each pair's
+matrix is gathered from it; as many at once as memory is meant for.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
-from daskls.records import F4, Float32, Float64, Int64, KernelSpec, SolverSpec
+from daskls.kernels.answers import winners_of
+from daskls.kernels.exponential import multiply_rows
+from daskls.kernels.kernel import find_kernel
+from daskls.records import F4, Float32, Float64, Floats, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
-from daskls.solvers.data import Counts, kernel_of
-from daskls.solvers.pairs import ClassPairs
+from daskls.solvers.rows import CellData, Counts, kernel_of
 
-__all__ = ["Line", "Seeds", "Width"]
+# The gathered matrices of pairs hold so many values, in units of the cell's own matrix, unless a
+# single one holds more. All pairs of classes of equal size need two together.
+BLOCKS_SHARE = 3
+# What a row of a pair holds: its number, its index among coefficients, its sign, its bound.
+PAIR_ROW_NBYTES = 2 * 8 + 2 * 4
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPairs:
+    """All pairs (a, b) of the classes of a cell, in scikit-learn's order.
+
+    Attributes
+    ----------
+    rows : int64 array, shape (s,). The rows of each pair among the cell's, increasing.
+    ptr : int64 array, shape (n_pairs + 1,). Where each pair begins among them.
+    signs : float32 array, shape (s,). -1 for a, +1 for b.
+    bounds : float32 array, shape (s,). Signed bounds at C = 1: the rows' weights.
+    fold_ptr : int64 array, shape (n_pairs, n_folds + 2). Where each fold begins within its pair;
+        rows from the last place but one on are held out by none.
+    at : int64 array, shape (s,). The row of scikit-learn's ``dual_coef_`` where a beta is kept.
+    """
+
+    cell: CellData
+    rows: Int64
+    ptr: Int64
+    signs: Float32
+    bounds: Float32
+    fold_ptr: Int64
+    at: Int64
+
+    @classmethod
+    def of(cls, cell: CellData, n_folds: int) -> "ClassPairs":
+        """Lay out the pairs of a cell."""
+        rows, signs, fold_ptr, at = [], [], [], []
+        for a, b, own, own_signs in cell.pairs():
+            rows.append(own)
+            signs.append(own_signs)
+            at.append(np.where(own_signs > 0, a, b - 1))
+            fold_ptr.append(np.append(cell.fold_ptr(own, n_folds), len(own)))
+        flat = np.concatenate(rows)
+        flat_signs = np.concatenate(signs)
+        ptr = np.cumsum([0, *map(len, rows)])
+        bounds = flat_signs * cell.weights[flat]
+        folds = np.stack(fold_ptr).astype(np.int64)
+        return cls(cell, flat, ptr, flat_signs, bounds, folds, np.concatenate(at))
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    @property
+    def sizes(self) -> Int64:
+        """The number of rows of each pair."""
+        return np.diff(self.ptr)
+
+    def groups(self) -> list[tuple[int, int]]:
+        """Return runs (first, last) of pairs whose matrices are gathered together.
+
+        They hold `BLOCKS_SHARE` times the cell's own matrix, or one pair's.
+        """
+        most = BLOCKS_SHARE * len(self.cell.codes) ** 2
+        runs, held = [0], 0
+        for p, m in enumerate(self.sizes.tolist()):
+            if held and held + m * m > most:
+                runs.append(p)
+                held = 0
+            held += m * m
+        return list(zip(runs, [*runs[1:], len(self)], strict=True))
+
+    def bounds_without(self, fold: int) -> Float32:
+        """Return the bounds, shape (s,), 0 on the rows of one fold."""
+        own = self.cell.folds[self.rows] != fold
+        bounds: Float32 = self.bounds * own
+        return bounds
+
+    def slice_of(self, p: int) -> slice:
+        """Return where a pair's rows lie in arrays of s values."""
+        return slice(self.ptr[p], self.ptr[p + 1])
+
+    def coefficients(self, betas: Floats) -> Float32:
+        """Lay betas, shape (n, s), out as scikit-learn's ``dual_coef_``, shape (n, k - 1, m)."""
+        cell = self.cell
+        coef = np.zeros((len(betas), cell.n_classes - 1, len(cell.codes)), np.float32)
+        coef[:, self.at, self.rows] = betas
+        return coef
+
+    def betas_of(self, coef: Float32) -> Float32:
+        """Undo `coefficients`: return the betas, shape (s,), of a ``dual_coef_`` (k - 1, m)."""
+        betas: Float32 = coef[self.at, self.rows]
+        return betas
+
+    def decide(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Int64:
+        """Return which class wins each held-out row, for several solutions.
+
+        Parameters
+        ----------
+        K : float32 array, shape (m, m). The cell's kernel matrix.
+        betas : float32 array, shape (n, s)
+        offsets : float32 array, shape (n, n_pairs)
+        held_out : slice of h rows
+
+        Returns
+        -------
+        codes : int64 array, shape (n, h)
+        """
+        if len(self) == 1:
+            return (self.values(K, betas, offsets, held_out) > 0).astype(np.int64)
+        cell, n = self.cell, len(betas)
+        k = cell.n_classes
+        coef = self.coefficients(betas).reshape(n * (k - 1), -1)
+        own = K[held_out]
+        parts = np.empty((k, n * (k - 1), len(own)), np.float32)
+        for c in range(k):
+            members = np.flatnonzero(cell.codes == c)
+            np.matmul(coef[:, members], own[:, members].T, out=parts[c])
+        winners = np.empty((n, len(own)), np.int64)
+        winners_of(parts.reshape(k, n, k - 1, -1), offsets, winners)
+        return winners
+
+    def values(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Float32:
+        """Return the decision values of the only pair on held-out rows, float32 (n, h)."""
+        own = K[held_out]
+        values = np.empty((len(betas), len(own)), np.float32)
+        multiply_rows(own, betas, values)
+        values += offsets
+        return values
+
+
+def pairs_nbytes(sizes: Sizes, n_rows: int) -> int:
+    """Return the bytes of the pairs of a cell of so many rows, each in k - 1 of them."""
+    # Once pair by pair, and once laid end to end.
+    return 2 * (sizes.n_classes - 1) * n_rows * PAIR_ROW_NBYTES
 
 
 @dataclass(frozen=True, eq=False)

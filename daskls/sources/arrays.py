@@ -14,18 +14,19 @@ from daskls.errors import DataError
 from daskls.records import AnyArray, Labels, TargetKind
 from daskls.sources.base import (
     BLOCK_FIELDS,
+    SCAN_ROWS,
     Block,
     Features,
+    LabelCoder,
+    NumberCoder,
     ReadOptions,
     batch_rows,
     feature_dtype,
     pick_label,
+    scan_of,
 )
-from daskls.sources.coders import SCAN_ROWS, LabelCoder, NumberCoder, scan_of
 from daskls.store.dataset_checks import WRITE_AGAIN
 from daskls.store.files import disk_errors
-
-__all__ = ["open_npy", "open_npz"]
 
 
 @contextmanager

@@ -7,19 +7,6 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import Float64
 
-__all__ = [
-    "as_numbers",
-    "as_text",
-    "column_of",
-    "compute_module",
-    "import_arrow",
-    "is_category",
-    "is_date",
-    "is_number",
-    "is_text",
-    "try_numbers",
-]
-
 
 def import_arrow() -> Any:
     """Import pyarrow: not before, as most fits are of arrays, and it takes 100 ms."""

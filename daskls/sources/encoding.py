@@ -13,8 +13,6 @@ from daskls.errors import DataError
 from daskls.records import AnyArray, Float64, Mask
 from daskls.sources.arrow import as_numbers, as_text, column_of, compute_module
 
-__all__ = ["ColumnEncoding", "TableEncoding", "Unknown"]
-
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
 MAX_LISTED = 12

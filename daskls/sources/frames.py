@@ -14,11 +14,9 @@ from dask.delayed import Delayed
 from daskls.errors import DataError
 from daskls.sources.arrow import import_arrow
 from daskls.sources.base import TableSource, batch_rows, check_unique
-from daskls.sources.parquet import open_parquet
+from daskls.sources.files import open_parquet
 from daskls.store.dataset_checks import WRITE_AGAIN
 from daskls.store.files import disk_errors
-
-__all__ = ["TableKind", "column_names", "find_frame", "open_frame", "with_labels"]
 
 DASK = "dask.DataFrame"
 

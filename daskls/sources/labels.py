@@ -1,20 +1,31 @@
-"""The column of labels: named by the user, or found by its usual name with a warning."""
+"""The column of labels: named by the user, or found by its usual name with a warning.
 
+What a column holds that is to be learned, where nobody says so: classes, or numbers.
+
+Text, booleans and categories are classes, fractions are numbers. Whole numbers of a table are
+classes if they are few, or if each has rows enough; those of a data set on Zarr always were.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from daskls.errors import DataError
-from daskls.records import Labels
-from daskls.sources.arrow import as_text, is_text
-from daskls.sources.base import TableSource, column_error, listed, take_usual
-from daskls.sources.coders import LabelScan, NumberScan, RawLabels
+import numpy as np
 
-__all__ = [
-    "add_labels",
-    "asked_label_column",
-    "check_no_feature",
-    "pick_label_column",
-    "raw_labels",
-]
+from daskls.errors import DataError
+from daskls.records import AnyArray, Labels, TargetKind
+from daskls.sources.arrow import as_text, column_of, is_category, is_number, is_text, try_numbers
+from daskls.sources.base import (
+    LabelScan,
+    NumberScan,
+    RawLabels,
+    TableSource,
+    column_error,
+    listed,
+    take_usual,
+    usual_names,
+)
 
 
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
@@ -107,3 +118,103 @@ def _typed(values: Any) -> Labels:
     else:
         labels = values.to_numpy(zero_copy_only=False)
     return labels
+
+
+# Whole numbers of so many different values are classes; of more, if each has so many rows.
+FEW_CLASSES, CLASS_ROWS = 10, 10
+# Of more different values there are no classes.
+MOST_CLASSES = 65_536
+SCANNED_ROWS = 65_536
+
+
+def kind_of_values(parts: Iterable[AnyArray]) -> tuple[TargetKind, str]:
+    """Return what numbers in parts are, and why, as of a table.
+
+    Examples
+    --------
+    >>> kind_of_values([np.array([0.5, 1.0])])
+    ('numbers', 'it holds fractions')
+    >>> kind_of_values([np.arange(5), np.arange(5)])
+    ('classes', 'it holds 5 whole numbers')
+    >>> kind_of_values([np.arange(50)])
+    ('numbers', 'it holds 50 whole numbers, some in 1 row')
+    """
+    counts: Counter[float] = Counter()
+    for values in parts:
+        own = values[np.isfinite(values)] if values.dtype.kind == "f" else values
+        if values.dtype.kind == "f" and (own != np.floor(own)).any():
+            return "numbers", "it holds fractions"
+        found, n_rows = np.unique(own, return_counts=True)
+        counts.update(dict(zip(found.tolist(), n_rows.tolist(), strict=True)))
+        if len(counts) > MOST_CLASSES:
+            return "numbers", f"it holds more than {MOST_CLASSES:,} whole numbers"
+    told = f"it holds {len(counts):,} whole numbers"
+    if len(counts) <= FEW_CLASSES:
+        return "classes", told
+    least = min(counts.values())
+    if least >= CLASS_ROWS:
+        return "classes", f"{told}, each in {least:,} rows or more"
+    return "numbers", f"{told}, some in {least} row{'s' * (least > 1)}"
+
+
+def kind_of_column(source: TableSource, label: str) -> tuple[TargetKind, str]:
+    """Return what a column of a table is, and why; it is read alone, if its type does not tell."""
+    kind = source.schema.field(label).type
+    if source.is_typed and (is_category(kind) or not is_number(kind)):
+        return "classes", f"it holds {kind}"
+
+    def parts() -> Iterable[AnyArray]:
+        for batch in source.batches([label]):
+            numbers = try_numbers(column_of(batch, label))
+            if numbers is None:
+                raise _TextError
+            yield numbers
+
+    try:
+        return kind_of_values(parts())
+    except _TextError:
+        return "classes", "it holds text"
+
+
+class _TextError(Exception):
+    """A column of a text file holds what is no number."""
+
+
+def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
+    """Return what the labels of a file of arrays are, and why; without labels classes."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npz":
+        with np.load(path, allow_pickle=False) as found:
+            named = [label] if label else [*usual_names(list(found)), "y_train"]
+            y = next((found[name] for name in named if name in found), None)
+    elif suffix == ".npy":
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+        is_number = label is not None and label.lstrip("-").isdigit()
+        y = np.asarray(rows[:, int(label)]) if is_number and label else None
+    else:
+        y = _first_words(path)
+    if y is None or y.dtype.kind not in "fiu":
+        return "classes", "it holds no numbers"
+    return kind_of_values([y])
+
+
+def _first_words(path: str) -> AnyArray | None:
+    """Return the labels of a LIBSVM file; None where they are no numbers."""
+    with Path(path).open(encoding="utf-8") as file:
+        words = [line.split(None, 1)[0] for line in file if line.strip()]
+    try:
+        return np.array(words, np.float64)
+    except ValueError:
+        return None
+
+
+def kind_of_data(dataset: Any) -> tuple[TargetKind, str]:
+    """Return what y of a data set on Zarr is, and why: whole numbers are classes."""
+    if dataset.y is None or dataset.classes is not None or dataset.y.dtype.kind != "f":
+        return "classes", "y holds classes"
+    for start in range(0, dataset.n_rows, SCANNED_ROWS):
+        own = np.asarray(dataset.y[start : start + SCANNED_ROWS])
+        own = own[np.isfinite(own)]
+        if (own != np.floor(own)).any():
+            return "numbers", "y holds fractions"
+    return "classes", "y holds whole numbers"

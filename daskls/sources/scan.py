@@ -23,12 +23,9 @@ from daskls.sources.arrow import (
     is_text,
     try_numbers,
 )
-from daskls.sources.base import TableSource, listed
-from daskls.sources.coders import LabelCoder, NumberCoder, scan_of
+from daskls.sources.base import LabelCoder, NumberCoder, TableSource, listed, scan_of
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
-
-__all__ = ["MAX_CATEGORIES", "Missing", "ScannedTable", "scan_labels", "scan_table"]
 
 Missing = Literal["refuse", "median"]
 MAX_CATEGORIES = 64

@@ -16,27 +16,23 @@ from zarr.storage import LocalStore
 
 from daskls.errors import StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import open_store, write_errors
+from daskls.store.artifacts import open_store, remote_errors, remove_begun, write_errors
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.dataset_checks import check_there
-from daskls.store.files import disk_errors, expand_path
-from daskls.store.guard import MALFORMED
-from daskls.store.ranges import read_range, unit_rows
-from daskls.store.remote import remote_errors
-from daskls.store.removal import remove_begun
-from daskls.store.sources import OWN_ARRAY, open_array, own_codecs, read_errors, writable
+from daskls.store.files import MALFORMED, disk_errors, expand_path
+from daskls.store.sources import (
+    OWN_ARRAY,
+    open_array,
+    own_codecs,
+    read_errors,
+    read_range,
+    unit_rows,
+    writable,
+)
 
 PREDICT_AGAIN = "predict again"
 # What Zarr raises where no array is, or one that it cannot make out.
 NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupError, *MALFORMED)
-
-__all__ = [
-    "ArrayHandle",
-    "find_array",
-    "find_zarr",
-    "new_output",
-    "save_array",
-]
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from daskls.records import AnyArray
-from daskls.store.checksums import checksum
-from daskls.store.files import GO_ON
-from daskls.store.guard import NOT_WRITTEN, damaged
-
-__all__ = ["Attempt", "Backend", "Held", "Reader", "Writer", "attempt_key", "draw_attempt"]
+from daskls.store.files import GO_ON, NOT_WRITTEN, checksum, damaged
 
 
 def draw_attempt() -> int:

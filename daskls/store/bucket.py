@@ -24,12 +24,8 @@ import numpy as np
 from daskls.errors import DamageError, StoreError
 from daskls.records import AnyArray
 from daskls.store.backend import Backend, Held, Reader, draw_attempt
-from daskls.store.bucket_errors import bucket_errors, patiently
-from daskls.store.connections import connect, split_url
-from daskls.store.files import GO_ON, disk_errors
-from daskls.store.guard import damaged
-
-__all__ = ["Bucket"]
+from daskls.store.connections import bucket_errors, connect, patiently, split_url
+from daskls.store.files import GO_ON, damaged, disk_errors
 
 # Streams of fewer bytes are one put, from memory; others lie in a file until they are whole.
 SPOOLED_NBYTES = 8 << 20

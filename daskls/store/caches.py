@@ -6,8 +6,6 @@ from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["SizedCache", "drop_caches", "kept", "on_drop"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -9,23 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.registry import KERNELS
+from daskls.kernels.kernel import KERNELS
 from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
 from daskls.store.earlier import UNSAID
+from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
-from daskls.store.guard import damaged, malformed_is_damage
 from daskls.targets import TARGET_DTYPES, Target
-
-__all__ = [
-    "check_classes",
-    "check_codes",
-    "check_counts",
-    "check_report",
-    "check_root",
-    "check_tiles",
-    "spec_from_json",
-    "spec_to_json",
-]
 
 # Labels are held by every process that answers; a dtype may claim far more than they have text.
 MAX_LABELS_NBYTES = 64 << 20

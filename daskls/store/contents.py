@@ -12,16 +12,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-__all__ = [
-    "BRANCHES_HELD",
-    "FINISH",
-    "POINTS_HELD",
-    "ROWS_HELD",
-    "SHARED_PARTS",
-    "TREES_HELD",
-    "StorePart",
-]
-
 # When a part goes, of most parts.
 NEVER, FINISH, ENDS = "never", "the model is finished", "the fit ends"
 SCORED = "all folds are scored"
@@ -128,12 +118,12 @@ SHARED_PARTS = (
     ),
     StorePart(
         "false_alarm",
-        "methods/false_alarm.py, after the index",
+        "methods/reserved.py, after the index",
         "scores float64 reserved rows; codes int32 reserved rows",
     ),
     StorePart(
         "interval",
-        "methods/interval.py, after the index",
+        "methods/reserved.py, after the index",
         "sizes float64 cells; residuals float64 reserved rows, t",
     ),
     StorePart("held-out-*/*", "methods/calibrate.py", "* any a store", SCORED, "files"),
@@ -159,7 +149,7 @@ SHARED_PARTS = (
     ),
     StorePart(
         "rows/*",
-        "run/gather.py",
+        "run/regroup.py",
         f"{ROWS_HELD}; {COUNTS_HELD}",
         f"no prediction needs rows: {FINISH}",
         "bundles",
@@ -172,14 +162,14 @@ SHARED_PARTS = (
             ("rows*", "scaling/regions.py", f"X float32 n, d; {LABELS_HELD}"),
             ("blocks*", "scaling/regions.py", f"X any n, d; {LABELS_HELD}; leaf int64 n"),
             ("steps*", "scaling/rounds.py", "sums float64 2 or trials, d or 3"),
-            ("steps*", "scaling/held_out.py", "rows float64 4, n"),
+            ("steps*", "scaling/rounds.py", "rows float64 4, n"),
             (
                 *("steps-thin", "scaling/race.py"),
                 "looks float64 candidates, 3 + 3 n; factors float64 coded d of each scale",
             ),
         )
     ),
-    StorePart("leaves", "run/gather.py", f"{COUNTS_HELD}; bundles int64 bundles, 2", "with rows/"),
+    StorePart("leaves", "run/regroup.py", f"{COUNTS_HELD}; bundles int64 bundles, 2", "with rows/"),
     *(
         StorePart(f"exchange-*/{name}", f"store/{by}", holds, FINISH, "files", follows)
         for name, by, holds, follows in (

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from daskls.errors import DataError, StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import write_errors
+from daskls.store.artifacts import remote_errors, remove_begun, write_errors
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
@@ -31,13 +31,8 @@ from daskls.store.dataset_checks import (
     read_classes,
     read_names,
 )
-from daskls.store.files import expand_path
-from daskls.store.guard import MALFORMED
-from daskls.store.remote import remote_errors
-from daskls.store.removal import remove_begun
+from daskls.store.files import MALFORMED, expand_path
 from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors, writable
-
-__all__ = ["Dataset", "DatasetWriter", "default_chunk_rows", "open_dataset"]
 
 # A task holds a chunk packed and decoded at once; each is a file to open and to list.
 CHUNK_NBYTES = 4 * 2**20

@@ -16,23 +16,6 @@ from daskls.store.files import expand_path
 from daskls.store.flat import DESCRIPTION
 from daskls.store.sources import MAX_METADATA_NBYTES
 
-__all__ = [
-    "DATASET_FORMAT",
-    "DATASET_KIND",
-    "UNFINISHED",
-    "WRITE_AGAIN",
-    "cast",
-    "check_arrays",
-    "check_attributes",
-    "check_shape",
-    "check_target",
-    "check_there",
-    "clear_path",
-    "kind_at",
-    "read_classes",
-    "read_names",
-]
-
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"

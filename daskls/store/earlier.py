@@ -12,8 +12,6 @@ import numpy as np
 
 from daskls.records import CellReport, Float64, Int64, Table
 
-__all__ = ["CHUNK_SEPARATOR", "UNSAID", "fill_params", "fill_row", "kernels_of"]
-
 # Between the parts of a chunk's name, where a group does not say it.
 CHUNK_SEPARATOR = "/"
 # By estimator: what parameters were whose default is another now.

@@ -22,8 +22,7 @@ from daskls.errors import DamageError
 from daskls.records import LEAVES_NBYTES, Int64, Ints, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import Backend, Reader, Writer
-from daskls.store.checksums import SUM_NBYTES, checksum, sum_as_bytes
-from daskls.store.guard import NOT_WRITTEN, damaged
+from daskls.store.files import NOT_WRITTEN, SUM_NBYTES, checksum, damaged, sum_as_bytes
 from daskls.store.packs import read_pack, write_pack
 from daskls.store.sorted_rows import (
     Marker,
@@ -34,8 +33,6 @@ from daskls.store.sorted_rows import (
     record_of,
     unpack_rows,
 )
-
-__all__ = ["Exchange", "Rows", "stored_grids"]
 
 # Markers that are read at once: of a folder it makes no difference, of a bucket each waits.
 N_READERS = 8

@@ -1,14 +1,56 @@
-"""Paths of stores and data, and errors of disks as one error with its remedy."""
+"""Paths of stores and data, and errors of disks as one error with its remedy.
+
+Damage: bytes that differ from those that were written. One error, which names the file.
+
+Checksums of what is on disk: crc32c, which a file's key may go into.
+
+Two files of a kind that change places are each whole, so a sum of a description begins with the
+key that it belongs to.
+"""
 
 import errno
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from daskls.errors import StoreError
+import google_crc32c
+import numpy as np
 
-__all__ = ["GO_ON", "disk_errors", "expand_path", "local_path"]
+from daskls.errors import DamageError, StoreError
+from daskls.records import AnyArray
+
+NOT_WRITTEN = "its checksum is not that of what was written"
+# What Python raises where values are not of the kind or the number that was written.
+MALFORMED = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError),
+    # JSON that is nested too deep, and lengths that nobody wrote.
+    *(RecursionError, MemoryError),
+)
+
+
+def damaged(where: str | os.PathLike[str], why: str) -> DamageError:
+    """Return the error of a damaged file: it names the file, what is wrong, and what to do."""
+    return DamageError(
+        f"The store's file {where} is damaged: {why}. Copy the model again; or call fit again with "
+        "the same data, parameters and store: what is damaged is removed, and only that is "
+        "trained again.",
+        str(where),
+        why,
+    )
+
+
+@contextmanager
+def malformed_is_damage(where: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what the parsing of a file's values raises into an error that names the file."""
+    try:
+        yield
+    except MALFORMED as error:
+        raise damaged(
+            where, f"its values are malformed ({type(error).__name__}: {error})"
+        ) from error
 
 
 def expand_path(location: str | os.PathLike[str]) -> str:
@@ -104,3 +146,34 @@ def disk_errors(path: str | Path, then: str = GO_ON) -> Iterator[None]:
         if error.filename not in (None, str(path)):
             reason += f": {error.filename}"
         raise StoreError(f"{what.format(path=path)} ({reason}). {remedy}, then {then}.") from error
+
+
+# Bytes of a sum where it stands beside raw bytes, as Zarr's codec of that name writes it.
+SUM_NBYTES = 4
+
+
+def checksum(data: AnyArray | bytes, start: int = 0) -> int:
+    """Return the crc32c of bytes, or of an array's values in C order.
+
+    Parameters
+    ----------
+    data : array or bytes
+    start : int. The sum of what comes before.
+
+    >>> checksum(b"23456789", checksum(b"1")) == checksum(b"123456789") == 0xE3069283
+    True
+    """
+    if isinstance(data, np.ndarray):
+        data = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    return int(google_crc32c.extend(start, data))
+
+
+def sum_as_bytes(value: int) -> bytes:
+    """Return a sum as it is written behind raw bytes."""
+    return value.to_bytes(SUM_NBYTES, "little")
+
+
+def json_checksum(key: str, values: Any) -> int:
+    """Return the sum of JSON values at a key, regardless of the order of keys and white space."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return checksum(text.encode(), checksum(key.encode() + b"\n"))

@@ -14,18 +14,8 @@ import numpy as np
 
 from daskls.records import AnyArray, Bytes
 from daskls.store.backend import Attempt
-from daskls.store.checksums import checksum, sum_as_bytes
 from daskls.store.earlier import CHUNK_SEPARATOR
-
-__all__ = [
-    "DESCRIPTION",
-    "MAX_CHUNK_ROWS",
-    "MAX_PACKED_NBYTES",
-    "ArraySpec",
-    "Slot",
-    "pack_arrays",
-    "write_array",
-]
+from daskls.store.files import checksum, sum_as_bytes
 
 DESCRIPTION = "zarr.json"
 # Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.

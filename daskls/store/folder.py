@@ -21,11 +21,8 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.backend import Backend, Reader
-from daskls.store.files import GO_ON, disk_errors
+from daskls.store.files import GO_ON, damaged, disk_errors
 from daskls.store.folder_owner import OwnedFolder, link_once
-from daskls.store.guard import damaged
-
-__all__ = ["Folder"]
 
 # What opening a path says where something else than a file that can be read is there.
 NOT_A_FILE = (

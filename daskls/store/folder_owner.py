@@ -17,8 +17,6 @@ from pathlib import Path
 from daskls.store.backend import Backend, Held
 from daskls.store.files import disk_errors
 
-__all__ = ["NO_LINKS", "OwnedFolder", "link_once"]
-
 # What disks without hard links say.
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 MAX_NBYTES = 4096

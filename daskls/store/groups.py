@@ -23,7 +23,14 @@ from daskls.errors import DamageError
 from daskls.records import AnyArray, Bytes, Floats
 from daskls.store.artifacts import Location, open_store, put_once
 from daskls.store.backend import Attempt, Backend
-from daskls.store.checksums import SUM_NBYTES, json_checksum, sum_as_bytes
+from daskls.store.files import (
+    NOT_WRITTEN,
+    SUM_NBYTES,
+    damaged,
+    json_checksum,
+    malformed_is_damage,
+    sum_as_bytes,
+)
 from daskls.store.flat import (
     DESCRIPTION,
     MAX_CHUNK_ROWS,
@@ -33,20 +40,6 @@ from daskls.store.flat import (
     pack_arrays,
     write_array,
 )
-from daskls.store.guard import NOT_WRITTEN, damaged, malformed_is_damage
-
-__all__ = [
-    "DESCRIPTION",
-    "MAX_CHUNK_ROWS",
-    "Group",
-    "check_seal",
-    "describe_group",
-    "has_group",
-    "open_group",
-    "read_attributes",
-    "write_description",
-    "write_group",
-]
 
 ARRAYS, PACKED, PREFIX, SUM = "arrays", "packed", "prefix", "crc32c"
 # A description is far smaller: some hundred bytes a cell of a bundle.

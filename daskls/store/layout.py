@@ -4,22 +4,24 @@
 deleted are packs (`store/packs.py`) and the exchange's files: every byte that is read has a
 checksum. The partition and the index keep a copy of what the root says; `store/repair.py` removes
 damaged parts.
+
+The bundles of a model that hold the cells of a query, so that no other file is opened.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import AnyArray, CellReport, Table
+from daskls.records import AnyArray, CellReport, Int64, Ints, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import check_report, check_root
 from daskls.store.contents import SHARED_PARTS, StorePart
 from daskls.store.earlier import fill_row
+from daskls.store.files import malformed_is_damage
+from daskls.store.flat import DESCRIPTION, MAX_CHUNK_ROWS
 from daskls.store.groups import (
-    DESCRIPTION,
-    MAX_CHUNK_ROWS,
     Group,
     check_seal,
     has_group,
@@ -28,22 +30,43 @@ from daskls.store.groups import (
     write_description,
     write_group,
 )
-from daskls.store.guard import malformed_is_damage
 from daskls.store.lock import check_owner
 from daskls.targets import Target
 
-__all__ = [
-    "HOLD_ROOT_COPY",
-    "MODEL_FORMAT",
-    "MODEL_KIND",
-    "READABLE",
-    "ROOT_COPY",
-    "Root",
-    "find_root",
-    "report_from_json",
-    "report_to_json",
-    "root_stamp",
-]
+# Support rows read at once: enough to make a read worth its overhead, few enough for any worker.
+READ_NBYTES = 8 << 20
+
+
+def asked_bundles(cells: Ints, first_cells: Sequence[int]) -> Iterator[tuple[int, Ints]]:
+    """Yield each bundle that holds an asked cell, and these cells, counted from its first one.
+
+    Parameters
+    ----------
+    cells : int array, increasing
+    first_cells : the first cell of each bundle, and the number of cells last
+
+    Examples
+    --------
+    >>> [(i, own.tolist()) for i, own in asked_bundles(np.array([1, 7, 8]), [0, 3, 7, 9])]
+    [(0, [1]), (2, [0, 1])]
+    """
+    bounds = np.searchsorted(cells, first_cells)
+    for bundle in np.flatnonzero(np.diff(bounds)).tolist():
+        yield bundle, cells[bounds[bundle] : bounds[bundle + 1]] - first_cells[bundle]
+
+
+def adjacent_runs(cells: Ints, row_ptr: Int64, max_rows: int) -> Iterator[list[int]]:
+    """Cut increasing cells into runs of adjacent cells with few support rows in all."""
+    run: list[int] = []
+    for cell in cells.tolist():
+        adjacent = run and cell == run[-1] + 1
+        if run and not (adjacent and row_ptr[cell + 1] - row_ptr[run[0]] <= max_rows):
+            yield run
+            run = []
+        run.append(cell)
+    if run:
+        yield run
+
 
 # 2: every file has a checksum. 3: chunks lie in the folder of their array, and a bundle's small
 # arrays are packed into one. 4: another exchange; finished models are as of 3.

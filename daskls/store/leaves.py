@@ -17,21 +17,12 @@ from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbe
 from daskls.store.artifacts import Location
 from daskls.store.caches import SizedCache, on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
-from daskls.store.exchange import Rows
+from daskls.store.files import damaged
 from daskls.store.groups import Group, open_group, write_group
-from daskls.store.guard import damaged
 from daskls.store.layout import Root, root_stamp
 from daskls.store.models import bundle_key, finished_bundles
 from daskls.store.scale import width_of
-
-__all__ = [
-    "CACHE_NBYTES",
-    "LeafReader",
-    "open_leaves",
-    "stored_dtype",
-    "write_leaf_index",
-    "write_leaves",
-]
+from daskls.store.sorted_rows import Rows
 
 ROWS_KIND = "rows"
 INDEX = "leaves"
@@ -39,7 +30,7 @@ INDEX = "leaves"
 LEAF_CHUNK_ROWS = 1 << 14
 # Rows that a process caches between tasks and blocks: three bundles of gathered rows at their most,
 # since queries near the border of a leaf read its neighbors again and again. A task with less than
-# four times as much memory caches a quarter of its own (run/gather.py).
+# four times as much memory caches a quarter of its own (run/regroup.py).
 CACHE_NBYTES = 96 << 20
 
 

@@ -25,12 +25,12 @@ from daskls.records import (
     Table,
 )
 from daskls.store.artifacts import Location, open_store
-from daskls.store.asked import READ_NBYTES, adjacent_runs
 from daskls.store.checks import check_codes, check_counts
 from daskls.store.earlier import kernels_of
-from daskls.store.groups import DESCRIPTION, Group, has_group, open_group, write_group
-from daskls.store.guard import damaged, malformed_is_damage
-from daskls.store.layout import report_from_json, report_to_json
+from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.flat import DESCRIPTION
+from daskls.store.groups import Group, has_group, open_group, write_group
+from daskls.store.layout import READ_NBYTES, adjacent_runs, report_from_json, report_to_json
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
 
@@ -42,20 +42,6 @@ ERRORS = "errors"
 OPENED = ("group", "decision", "_table", "_cells", "_scales")
 # Of models that are read to answer: the table of cells is for people, see `BundleModels.report`.
 UNREPORTED = CellReport(0, 0, 0, 0, 0.0)
-
-__all__ = [
-    "BundleModels",
-    "bundle_key",
-    "disjoint_bundles",
-    "done_mask",
-    "drop_others",
-    "find_tiles",
-    "finished_bundles",
-    "grid_arrays",
-    "has_bundle",
-    "tile_leaves",
-    "write_bundle",
-]
 
 
 def bundle_key(first_leaf: int, last_leaf: int, kind: str = "bundles") -> str:

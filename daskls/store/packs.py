@@ -15,10 +15,7 @@ import numpy as np
 from daskls.records import AnyArray
 from daskls.store.artifacts import Location, open_store, put_once
 from daskls.store.backend import Reader
-from daskls.store.checksums import checksum
-from daskls.store.guard import NOT_WRITTEN, damaged, malformed_is_damage
-
-__all__ = ["check_pack", "read_pack", "write_pack"]
+from daskls.store.files import NOT_WRITTEN, checksum, damaged, malformed_is_damage
 
 MAGIC = b"daskls 2"
 # Of the header: its length and its sum.

@@ -23,29 +23,23 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.artifacts import Location
-from daskls.store.asked import asked_bundles
 from daskls.store.caches import kept
-from daskls.store.checks import spec_from_json, spec_to_json
-from daskls.store.false_alarm import FalseAlarmBound, read_bound
-from daskls.store.guard import damaged, malformed_is_damage
-from daskls.store.interval import CoveringInterval, read_interval, read_sizes
+from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.layout import (
     Root,
+    asked_bundles,
     report_from_json,
     root_stamp,
 )
 from daskls.store.models import BundleModels, finished_bundles
+from daskls.store.reserved import (
+    CoveringInterval,
+    FalseAlarmBound,
+    read_bound,
+    read_interval,
+    read_sizes,
+)
 from daskls.store.scale import read_resolved
-
-__all__ = [
-    "ModelReader",
-    "OpenBundles",
-    "Report",
-    "open_model",
-    "spec_from_json",
-    "spec_to_json",
-    "write_index",
-]
 
 # Of the bundles that a process keeps open: their tables of cells as JSON values, and small arrays.
 OPEN_NBYTES = 64 << 20

@@ -12,12 +12,11 @@ from daskls.errors import DamageError, StoreError
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import Backend
 from daskls.store.contents import SHARED_PARTS, StorePart
-from daskls.store.groups import DESCRIPTION, check_seal, has_group, open_group, read_attributes
+from daskls.store.flat import DESCRIPTION
+from daskls.store.groups import check_seal, has_group, open_group, read_attributes
 from daskls.store.layout import HOLD_ROOT_COPY, MODEL_KIND, READABLE, ROOT_COPY, Root
 from daskls.store.models import bundle_key, finished_bundles
 from daskls.store.packs import check_pack
-
-__all__ = ["check_part", "drop_parts", "heal_root", "list_parts", "part_of"]
 
 Parts = tuple[StorePart, ...]
 

@@ -8,18 +8,9 @@ import numpy as np
 
 from daskls.records import AnyArray, FeatureCoding, FeatureScale, SolverSpec
 from daskls.store.checks import spec_from_json, spec_to_json
+from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
-from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root
-
-__all__ = [
-    "Resolved",
-    "candidates_of",
-    "find_resolved",
-    "read_resolved",
-    "width_of",
-    "write_resolved",
-]
 
 GROUP = "scale"
 

@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 
 from daskls.records import AnyArray, Codes, Float64, Int64, Reals, RowNumbers, Table, Targets
 from daskls.store.backend import Backend, attempt_key, draw_attempt
-from daskls.store.checksums import checksum
-from daskls.store.guard import NOT_WRITTEN, damaged, malformed_is_damage
+from daskls.store.files import NOT_WRITTEN, checksum, damaged, malformed_is_damage
 from daskls.store.packs import read_pack, write_pack
-
-__all__ = ["Marker", "Rows", "SortedRows", "Sums", "pack_rows", "record_of", "unpack_rows"]
 
 # Checksums of runs of rows.
 Sums = NDArray[np.uint32]

@@ -3,36 +3,112 @@
 What daskls itself writes, data sets and arrays of memory, says so: such an array has every chunk,
 each with its checksum, and one that is missing is damage. Of others' arrays a missing chunk is the
 fill value, as Zarr has it.
+
+The size of a packed chunk, found before it is unpacked.
+
+A chunk of some hundred kilobytes may unpack to gigabytes, in spite of its array's metadata.
+
+Ranges of rows of an array on disk, read without the rest of their chunks.
+
+Zarr reads a chunk whole. Where a chunk's file is the rows themselves, one after the other, a range
+of them is a range of bytes.
 """
 
+import bz2
+import lzma
 import math
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
-from zarr.codecs import Crc32cCodec, ZstdCodec
+from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.storage import LocalStore
 
 from daskls.errors import DamageError, StoreError
+from daskls.records import AnyArray
 from daskls.store.artifacts import is_bucket
 from daskls.store.connections import zarr_place
+from daskls.store.files import MALFORMED
 from daskls.store.folder import Folder
-from daskls.store.guard import MALFORMED
-from daskls.store.packed import unpacks_beyond
 
-__all__ = [
-    "OWN_ARRAY",
-    "open_array",
-    "open_zarr_group",
-    "own_codecs",
-    "plain_size",
-    "read_errors",
-    "writable",
-]
+# Of Zstandard, https://www.rfc-editor.org/rfc/rfc8878: no block unpacks to more.
+ZSTD_MAGIC = 0xFD2FB528
+ZSTD_BLOCK_NBYTES = 128 << 10
+SIZE_NBYTES = (0, 2, 4, 8)
+PIECE_NBYTES = 1 << 20
+
+
+def unpacks_beyond(name: str, data: bytes, most: int) -> bool:
+    """Whether data packed by a codec unpack to more than ``most`` bytes.
+
+    Parameters
+    ----------
+    name : str. The codec, as Zarr names it; of one that is not known here nothing is said.
+    data : bytes
+    most : int
+    """
+    if name == "zstd":
+        return _zstd_nbytes(data) > most
+    # Blosc's header has the size after four bytes of flags, LZ4's chunks of numcodecs begin with
+    # it.
+    if name == "blosc":
+        return int.from_bytes(data[4:8], "little") > most
+    if name == "lz4":
+        return int.from_bytes(data[:4], "little") > most
+    unpackers: dict[str, Callable[[], Any]] = {
+        # 16 more stands for the header of gzip.
+        "gzip": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
+        "zlib": zlib.decompressobj,
+        "bz2": bz2.BZ2Decompressor,
+        "lzma": lzma.LZMADecompressor,
+    }
+    return name in unpackers and _streams_beyond(unpackers[name](), data, most)
+
+
+def _zstd_nbytes(data: bytes) -> int:
+    """Return the content's size as its header has it; without one, what its blocks hold at most."""
+    if len(data) < 6 or int.from_bytes(data[:4], "little") != ZSTD_MAGIC:
+        return 0
+    descriptor = data[4]
+    is_single = bool(descriptor & 0x20)
+    # After the descriptor: the window unless all is one segment, and the dictionary's number.
+    at = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]
+    size = SIZE_NBYTES[descriptor >> 6] or int(is_single)
+    if size:
+        # Sizes of two bytes count from 256: one byte says what is below.
+        return int.from_bytes(data[at : at + size], "little") + (256 if size == 2 else 0)
+    total, is_last = 0, False
+    while not is_last and at + 3 <= len(data):
+        header = int.from_bytes(data[at : at + 3], "little")
+        is_last, kind, held = bool(header & 1), header >> 1 & 3, header >> 3
+        total += held if kind < 2 else ZSTD_BLOCK_NBYTES
+        # One byte stands for all of a block of equal ones.
+        at += 3 + (1 if kind == 1 else held)
+    return total
+
+
+def _streams_beyond(unpacker: Any, data: bytes, most: int) -> bool:
+    """Unpack piece by piece, and keep nothing."""
+    total = 0
+    try:
+        while not unpacker.eof and total <= most:
+            piece = unpacker.decompress(data, PIECE_NBYTES)
+            # zlib gives back what it has not used; the others keep it.
+            data = getattr(unpacker, "unconsumed_tail", b"")
+            total += len(piece)
+            if not piece and not data:
+                break
+    except (zlib.error, OSError, EOFError, lzma.LZMAError):
+        # Whoever unpacks it says what is wrong.
+        return False
+    return total > most
+
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 MAX_METADATA_NBYTES = 64 << 20
@@ -188,3 +264,92 @@ def open_array(path: str) -> "zarr.Array[Any]":
 def open_zarr_group(path: str) -> zarr.Group:
     """Return a group for reading; Zarr's own error propagates where there is none."""
     return zarr.open_group(store=_guarded(path), mode="r")
+
+
+def unit_rows(array: "zarr.Array[Any]") -> int:
+    """Return how many rows are read together: 1 where a range of any rows can be read alone."""
+    if not array.chunks or not array.chunks[0]:
+        return 1
+    return 1 if _stored_dtype(array) is not None else int(array.chunks[0])
+
+
+def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
+    """Return the type of the values in a chunk's file, if the file is these and nothing else."""
+    dtype = np.dtype(array.dtype)
+    if not isinstance(array.store_path.store, LocalStore) or dtype.kind not in "biuf":
+        return None
+    metadata = array.metadata
+    if isinstance(metadata, ArrayV2Metadata):
+        packed = metadata.compressor is not None or metadata.filters
+        return None if packed or metadata.order != "C" else dtype
+    if len(metadata.codecs) != 1 or not isinstance(metadata.codecs[0], BytesCodec):
+        return None
+    endian = metadata.codecs[0].endian
+    # Newer Zarr gives a word, older an enumeration of words.
+    word = "<" if endian is None else getattr(endian, "value", endian)
+    stored: np.dtype[Any] = dtype.newbyteorder(word)
+    return stored
+
+
+def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> AnyArray | None:
+    """Return rows start .. stop - 1; None where the array does not lie in files of plain rows.
+
+    Raises
+    ------
+    StoreError : a chunk's file that is not of its size, or no file
+    """
+    dtype = _stored_dtype(array)
+    if dtype is None or start == stop:
+        return None
+    out = np.empty((stop - start, *array.shape[1:]), np.dtype(array.dtype))
+    folder, inside_of = Folder(str(array.store_path.store.root)), array.store_path.path
+    for name, first, last, target in _parts(array, start, stop):
+        key = f"{inside_of}/{name}" if inside_of else name
+        rows = _read_part(folder, key, array.chunks, dtype, first, last)
+        if rows is None:
+            # Zarr's answer for a chunk that was never written.
+            rows = np.full((last - first, *array.chunks[1:]), array.fill_value or 0, dtype)
+        # A chunk at an edge is stored whole, beyond the array's end too.
+        inside = tuple(slice(s.stop - s.start) for s in target[1:])
+        out[target] = rows[(slice(None), *inside)]
+    return out
+
+
+def _parts(
+    array: "zarr.Array[Any]", start: int, stop: int
+) -> Iterator[tuple[str, int, int, tuple[slice, ...]]]:
+    """Yield each chunk of the rows: its key, its first and last row, and where these go."""
+    height = array.chunks[0]
+    sizes = list(zip(array.chunks[1:], array.shape[1:], strict=True))
+    across = [range(math.ceil(n / c)) for c, n in sizes]
+    for down in range(start // height, math.ceil(stop / height)):
+        low, high = max(start, down * height), min(stop, (down + 1) * height)
+        for indices in product(*across):
+            beside = [
+                slice(i * c, min((i + 1) * c, n)) for i, (c, n) in zip(indices, sizes, strict=True)
+            ]
+            key = array.metadata.encode_chunk_key((down, *indices))
+            target = (slice(low - start, high - start), *beside)
+            yield key, low - down * height, high - down * height, target
+
+
+def _read_part(
+    folder: Folder, key: str, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
+) -> AnyArray | None:
+    """Read rows of one chunk's file; None if there is no file."""
+    row_nbytes = dtype.itemsize * math.prod(chunks[1:])
+    path, size, nbytes = folder.where(key), plain_size(folder, key), row_nbytes * chunks[0]
+    if size is None:
+        return None
+    if size != nbytes:
+        raise StoreError(
+            f"{path} has {size} bytes and its chunk {nbytes}: it is truncated or damaged. Write "
+            "the array again."
+        )
+    rows = np.empty((last - first, *chunks[1:]), dtype)
+    try:
+        with folder.reading(key) as reader:
+            reader.fill(rows, first * row_nbytes)
+    except DamageError as error:
+        raise StoreError(f"Cannot read {path}: {error.why}. Write it again.") from error
+    return rows

@@ -13,14 +13,11 @@ from typing import Any, Self
 import dask
 
 from daskls.errors import StoreError
-from daskls.store.artifacts import open_store
+from daskls.store.artifacts import is_being_removed, open_store
 from daskls.store.backend import Backend
 from daskls.store.files import disk_errors
+from daskls.store.flat import DESCRIPTION
 from daskls.store.folder import Folder
-from daskls.store.groups import DESCRIPTION
-from daskls.store.removal import is_being_removed
-
-__all__ = ["ModelHandle", "Scratch", "TemporaryFolder", "temporary_path"]
 
 
 class TemporaryFolder:

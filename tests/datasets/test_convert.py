@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.sources import coders
+from daskls.sources import base as coders
 from daskls.store.dataset import open_dataset
 
 

@@ -23,11 +23,11 @@ from daskls import (
     VoronoiSVR,
 )
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
-from daskls.partition.shrink import Shrinkage
+from daskls.partition.base import Shrinkage
 from daskls.plan import Resources
-from daskls.run.advice import warn_of_chunks
 from daskls.run.blocks import BlockRows
 from daskls.run.rows import open_rows
+from daskls.run.scan import warn_of_chunks
 from daskls.store.temporary import Scratch
 
 X, Y = checkers(900, noise=0.05)

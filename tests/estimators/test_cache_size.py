@@ -10,7 +10,7 @@ from support import checkers, run_cli
 from daskls import MemoryPlanError, ParameterError, RandomChunkSVC, StoreError, VoronoiSVC, load
 from daskls.datasets import write
 from daskls.memory import TaskSizes
-from daskls.methods.cells.plan import check_cells
+from daskls.methods.cells.method import check_cells
 from daskls.plan import Extent, Resources
 from daskls.records import MIB, SolverSpec
 

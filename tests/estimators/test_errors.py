@@ -16,7 +16,7 @@ from support import MIB, Calls, checkers, edit_attributes, small_svc
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
 from daskls.datasets import convert
-from daskls.methods.cells import train
+from daskls.methods.cells import fit as train
 from daskls.store import models as bundle_store
 
 N = 300

@@ -10,7 +10,7 @@ from support import checkers
 from daskls import FalkSVC, MemoryPlanError, ParameterError
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.methods.scores import model_scores
-from daskls.run import gather
+from daskls.run import regroup as gather
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))

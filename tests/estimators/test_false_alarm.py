@@ -16,13 +16,13 @@ from writes import StopError, StopsEverywhere, Writes
 import daskls
 from daskls import DataError, ParameterError, RandomChunkSVC, StoreError, VoronoiSVC
 from daskls.errors import DasklsError
-from daskls.methods.false_alarm import threshold_of
+from daskls.methods.reserved import threshold_of
 from daskls.partition.shuffle import row_keys
 from daskls.records import FalseAlarmSpec
-from daskls.run import reserve_size
+from daskls.run import reserve as reserve_size
 from daskls.seeds import THRESHOLD_ROWS
 from daskls.store.caches import drop_caches
-from daskls.store.false_alarm import read_reserved
+from daskls.store.reserved import read_reserved
 
 N, SEED = 1200, 3
 RATE = 0.1

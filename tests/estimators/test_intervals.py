@@ -21,11 +21,11 @@ from writes import StopError, StopsEverywhere, Writes
 import daskls
 from daskls import ParameterError, RandomChunkSVR, StoreError, VoronoiSVC, VoronoiSVR
 from daskls.errors import DamageError
-from daskls.methods.interval import OF_ALL, sizes_of_cells
-from daskls.methods.local_size import around
+from daskls.methods.predict import around
+from daskls.methods.reserved import OF_ALL, sizes_of_cells
 from daskls.methods.scores import model_values
 from daskls.partition.shuffle import row_keys
-from daskls.run import reserve_size
+from daskls.run import reserve as reserve_size
 from daskls.seeds import THRESHOLD_ROWS
 from daskls.solvers.order_statistic import covering_rank, rows_to_cover
 from daskls.store.caches import drop_caches

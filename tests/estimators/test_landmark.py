@@ -29,7 +29,7 @@ from daskls import (
     StoreError,
 )
 from daskls.methods.landmarks.parts import read_linear_model
-from daskls.run.gather import folds_of
+from daskls.run.regroup import folds_of
 
 N = 700
 QUERIES = np.random.default_rng(7).random((300, 2))

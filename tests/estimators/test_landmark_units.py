@@ -13,7 +13,7 @@ from support import checkers, few
 
 from daskls import GridEdgeWarning, LandmarkSVC
 from daskls.datasets import load_real
-from daskls.methods.landmarks.choice import count_clusters, pick_cost
+from daskls.methods.landmarks.plan import count_clusters, pick_cost
 
 N = 1200
 TRAIN = slice(0, 800)

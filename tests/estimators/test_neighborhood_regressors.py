@@ -18,7 +18,7 @@ from support import few
 import daskls
 from daskls import FalkSVC, FalkSVR, KernelKNNRegressor, ParameterError
 from daskls.methods.neighborhoods.parts import center_rows
-from daskls.run import gather
+from daskls.run import regroup as gather
 from daskls.seeds import SELECTED_ROWS
 
 RNG = np.random.default_rng(0)

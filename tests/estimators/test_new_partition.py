@@ -22,7 +22,7 @@ from support import (
 import daskls
 from daskls.errors import DamageError, MemoryPlanError, StoreError
 from daskls.methods.cells.method import Voronoi
-from daskls.partition import registry
+from daskls.partition import base as registry
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import no_cuts
 from daskls.store.groups import open_group, write_group

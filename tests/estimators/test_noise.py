@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 from support import checkers, few
 
 from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, ParameterError, StoreError
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.platt import fit_sigmoid, sigmoid
+from daskls.solvers.evaluate import fit_sigmoid, sigmoid
+from daskls.solvers.grid import assign_folds
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 PARAMS = {"C": 10.0, "gamma": 20.0, "random_state": 0}

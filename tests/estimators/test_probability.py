@@ -20,7 +20,7 @@ import daskls
 from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
 from daskls.methods import calibrate
 from daskls.methods.probability import Sigmoids, fit_maps, probabilities
-from daskls.solvers.platt import fit_sigmoid, sigmoid
+from daskls.solvers.evaluate import fit_sigmoid, sigmoid
 from daskls.store.caches import drop_caches
 
 N = 900

@@ -9,10 +9,10 @@ from support import compiled
 
 import daskls
 from daskls import DataError, ParameterError, VoronoiQuantileRegressor, VoronoiSVR
-from daskls.live.measure import MEASURES
+from daskls.live.record import MEASURES
 from daskls.methods.scores import model_values
 from daskls.plotting import PartitionDisplay, ReportDisplay
-from daskls.solvers.levels.measure import Expectile, Pinball
+from daskls.solvers.levels import Expectile, Pinball
 from daskls.store.reader import ModelReader
 
 RNG = np.random.default_rng(0)

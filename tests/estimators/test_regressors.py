@@ -10,8 +10,7 @@ import daskls
 from daskls import DataError, RandomChunkSVR, VoronoiSVC, VoronoiSVR
 from daskls.datasets import convert
 from daskls.records import KernelSpec
-from daskls.scaling.grid import Trial
-from daskls.scaling.solve import TrialCell
+from daskls.scaling.grid import Trial, TrialCell
 from daskls.solvers.squares.aims import NumberAim
 from daskls.store.dataset import DatasetWriter
 

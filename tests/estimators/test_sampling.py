@@ -33,8 +33,8 @@ from daskls import (
     ParameterError,
 )
 from daskls.methods.sampling import balls
+from daskls.methods.sampling import balls as search_radii
 from daskls.methods.sampling import method as sampling_method
-from daskls.methods.sampling import radii as search_radii
 from daskls.methods.sampling import train as sampling
 from daskls.methods.sampling.parts import kind_path, read_part
 from daskls.methods.sampling.search import stalls

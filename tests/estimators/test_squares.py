@@ -19,13 +19,12 @@ from daskls import (
     VoronoiSVC,
     load,
 )
-from daskls.kernels.registry import KERNELS, kernels_with
+from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.scaling.grid import Trial
+from daskls.scaling.grid import Trial, TrialCell
 from daskls.scaling.look import Look
-from daskls.scaling.solve import TrialCell
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.solvers.squares.aims import ClassAim

@@ -13,8 +13,7 @@ from support import checkers, path_of, small_svc
 import daskls
 from daskls.errors import DamageError
 from daskls.methods.base import method_of
-from daskls.partition.nested import Nested, whole
-from daskls.partition.stored import model_partition
+from daskls.partition.stored import Nested, model_partition, whole
 from daskls.plotting import ReportDisplay
 from daskls.plotting.cuts import find_cut
 from daskls.store import reader as reading
@@ -113,7 +112,7 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
         opened.append(key)
         return open_group(store, key)
 
-    monkeypatch.setattr("daskls.partition.nested.open_group", counted)
+    monkeypatch.setattr("daskls.partition.stored.open_group", counted)
     drop_caches()
     space = model_partition(daskls.load(path_of(two))._reader)
     n_bundles = len(space.branches.bundles)
@@ -124,7 +123,7 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
     space.find(QUERIES)
     assert len(opened) == len(set(opened)) <= n_bundles
     # A cache that holds nothing: they are asked for in the order of leaves.
-    monkeypatch.setattr("daskls.partition.nested.TREES_NBYTES", 1)
+    monkeypatch.setattr("daskls.partition.stored.TREES_NBYTES", 1)
     opened.clear()
     drop_caches()
     small = model_partition(daskls.load(path_of(two))._reader)

@@ -17,7 +17,7 @@ from writes import StopError, Writes
 
 import daskls
 from daskls import DasklsError, StoreError
-from daskls.methods.cells import train
+from daskls.methods.cells import fit as train
 from daskls.run import begin
 from daskls.store import exchange
 from daskls.store.models import bundle_key

@@ -11,7 +11,7 @@ from zarr.storage import _local
 
 import daskls
 from daskls import StoreError
-from daskls.methods.cells import train
+from daskls.methods.cells import fit as train
 from daskls.run import regroup
 from daskls.store import folder
 

@@ -28,7 +28,7 @@ import os, sys
 import dask, dask.array as da
 from support import checkers, python_env, small_svc
 from daskls.run import rows
-from daskls.methods.cells import train
+from daskls.methods.cells import fit as train
 from daskls.plan import bundles as plan
 rows.BLOCK_NBYTES = 1
 plan.N_BUNDLES = 10_000

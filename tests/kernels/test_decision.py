@@ -14,7 +14,8 @@ from support import few
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels._jit import jit
-from daskls.kernels.decision import decide_pairs
+from daskls.kernels.exponential import wide_exp_row, wide_exp_terms
+from daskls.kernels.frame import decide_pairs
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.precision import (
     MAX_SHIFT,
@@ -23,7 +24,6 @@ from daskls.kernels.precision import (
     root_shift,
     sums_shift,
 )
-from daskls.kernels.wide_exponential import wide_exp_row, wide_exp_terms
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel
 
 COUNTS = (31, 1, 17, 52)

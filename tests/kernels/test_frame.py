@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from cells import SEED, binary_cell, class_cell, queries
 
-from daskls.kernels.decision import decide_pairs
-from daskls.kernels.frame import framed
+from daskls.kernels.frame import decide_pairs, framed
 from daskls.records import CellReport, Frame, SolverSpec
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.grid import resolve_grid
+from daskls.solvers.grid import assign_folds, resolve_grid
 from daskls.solvers.hinge.solver import HINGE
 from daskls.solvers.rows import LocalRows
 from daskls.store.models import BundleModels, write_bundle

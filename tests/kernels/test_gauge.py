@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from daskls.kernels.gauge import GAUGE_STEP, find_gauge
+from daskls.kernels.landmarks import GAUGE_STEP, find_gauge
 
 
 def rows(n=20_000, offset=0.0):

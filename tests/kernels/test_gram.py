@@ -5,7 +5,7 @@ from threadpoolctl import threadpool_limits
 
 from daskls.kernels.frame import framed
 from daskls.kernels.gram import GRAM_TILE_ROWS
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import Frame, KernelSpec
 
 KERNELS = [

@@ -10,10 +10,8 @@ from support import checkers
 
 import daskls
 from daskls.errors import ParameterError
-from daskls.kernels.distances import Gaussian
-from daskls.kernels.inner import Linear
-from daskls.kernels.kernel import Kernel
-from daskls.kernels.registry import KERNELS
+from daskls.kernels.kernel import KERNELS, Kernel
+from daskls.kernels.standard import Gaussian, Linear
 from daskls.methods.sampling.plan import _decision_nbytes
 from daskls.records import SolverSpec
 from daskls.scaling.grid import RIDGES, TrialGrid

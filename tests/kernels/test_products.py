@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from cells import class_cell
 
-from daskls.kernels.exponential import exp_terms
-from daskls.kernels.products import gather_pairs, multiply_rows, write_rbf
-from daskls.kernels.votes import Ballot, pairs_of, winners_of
+from daskls.kernels.answers import Ballot, pairs_of, winners_of
+from daskls.kernels.exponential import exp_terms, gather_pairs, multiply_rows, write_rbf
 
 
 def sources_of(n, m, seed=0):

@@ -9,8 +9,9 @@ import pytest
 
 SOLVE = """
 import numpy as np
-from daskls.kernels import hinge, line, offset, products, steps
-from daskls.kernels.registry import find_kernel
+from daskls.kernels import hinge, line, offset, steps
+from daskls.kernels import exponential as products
+from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
 
 rng = np.random.default_rng(0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskls.kernels.triangle import squared_columns
+from daskls.kernels.gram import squared_columns
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -5,7 +5,7 @@ from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from daskls.kernels.votes import (
+from daskls.kernels.answers import (
     ABSENT_SCORE,
     Ballot,
     class_scores,

@@ -5,10 +5,9 @@ import pytest
 from small import set_sizes
 
 from daskls.live.map import SIDE, draw_map, find_plane, rectangles, thin_tree
-from daskls.partition.chunks import Chunks
-from daskls.partition.forest import grow_forest
+from daskls.partition.shuffle import Chunks
+from daskls.partition.space import VoronoiCells, grow_forest
 from daskls.partition.tree import route_rows
-from daskls.partition.voronoi import VoronoiCells
 
 
 def forest(X, size, n_partitions=1):

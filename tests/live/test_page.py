@@ -21,10 +21,10 @@ from support import assert_same_model, checkers, python_env, slowly, small_svc, 
 
 from daskls.cli.fit import format_error
 from daskls.estimators import view
-from daskls.live.board import board_of
+from daskls.live.page import board_of
 from daskls.live.plugin import announce, retire
 from daskls.records import CellReport
-from daskls.run.tell import TELL_S, TOPIC, tell_cells
+from daskls.run.client import TELL_S, TOPIC, tell_cells
 
 X, Y = checkers(600, noise=0.2)
 GIVEN_S = 60
@@ -380,7 +380,7 @@ for _ in range(2):
 
 def test_messages_are_json():
     # msgpack takes no NumPy numbers.
-    from daskls.run.tell import count_leaves
+    from daskls.run.client import count_leaves
 
     table = np.array([CellReport(0, 0, 10, 2, 1.0).as_tuple()], CellReport.dtype())
     assert json.loads(json.dumps(count_leaves(table)))[0] == [0]

@@ -8,7 +8,7 @@ import pytest
 from daskls.live.lines import Lines
 from daskls.live.record import FitRecord, Header, Map
 from daskls.records import CellReport
-from daskls.run.tell import COUNTED, count_leaves
+from daskls.run.client import COUNTED, count_leaves
 
 HEADER = Header("VoronoiSVC", 1000, 2)
 

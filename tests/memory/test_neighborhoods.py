@@ -13,15 +13,15 @@ from writes import StopError, Writes
 
 from daskls import FalkSVC, FalkSVR
 from daskls.memory import TaskSizes, gather_nbytes, neighbor_search_nbytes
-from daskls.methods.leaves import SEARCH_REGION_ROWS
+from daskls.methods.base import SEARCH_REGION_ROWS
 from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.parts import read_centers
 from daskls.methods.neighborhoods.plan import neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
 from daskls.neighbors.search import find_nearest
 from daskls.records import SolverSpec
-from daskls.run import gather
-from daskls.run.gather import RowsHandle
+from daskls.run import regroup as gather
+from daskls.run.regroup import RowsHandle
 from daskls.store.layout import Root
 
 # A projection must never be below the measured peak, but for what threads of earlier tests hold;
@@ -118,7 +118,7 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
 
     monkeypatch.setattr(gather, "gather_bundle", measured)
     monkeypatch.setattr(gather, "has_bundle", lambda *args: False)
-    set_sizes(monkeypatch, {"daskls.run.gather.N_GATHERS": 1000})
+    set_sizes(monkeypatch, {"daskls.run.regroup.N_GATHERS": 1000})
     fit_until("centers", FalkSVC(100, C=1.0, random_state=0, store=tmp_path / "m"), X, y)
     assert (max(largest) > 2 * SEARCH_REGION_ROWS) == several_cells
 

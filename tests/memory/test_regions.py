@@ -12,16 +12,20 @@ from daskls.memory import TaskSizes
 from daskls.plan import Resources
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
-from daskls.scaling.choose import region_errors
 from daskls.scaling.coding import find_bases
-from daskls.scaling.grid import Trial, TrialGrid
-from daskls.scaling.heats import plan_race, race_rows
-from daskls.scaling.held_out import evaluate_region
-from daskls.scaling.plan import check_race, check_regions, heat_nbytes, look_nbytes, region_rows
+from daskls.scaling.grid import (
+    Trial,
+    TrialGrid,
+    check_race,
+    check_regions,
+    heat_nbytes,
+    look_nbytes,
+    region_rows,
+)
+from daskls.scaling.heats import ThinJob, draw_cells_of, draw_thin, plan_race, race_rows, write_thin
 from daskls.scaling.race import look_at
 from daskls.scaling.regions import RegionJob, _region_key
-from daskls.scaling.rounds import region_gradients
-from daskls.scaling.thin import ThinJob, draw_cells_of, draw_thin, write_thin
+from daskls.scaling.rounds import evaluate_region, region_errors, region_gradients
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 

@@ -11,9 +11,9 @@ from small import set_sizes
 from support import few, path_of
 
 from daskls.memory import TaskSizes
-from daskls.methods.leaves import SEARCH_REGION_ROWS
+from daskls.methods.base import SEARCH_REGION_ROWS
 from daskls.methods.sampling import balls, search
-from daskls.methods.sampling import radii as search_radii
+from daskls.methods.sampling import balls as search_radii
 from daskls.methods.sampling import train as sampling
 from daskls.methods.sampling.parts import has_part, kind_path, read_part
 from daskls.methods.sampling.plan import ball_nbytes, sample_nbytes

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from daskls.neighbors.regions import measure_regions
+from daskls.neighbors.balls import measure_regions
 from daskls.neighbors.search import find_nearest
 from daskls.partition.grow import grow_tree
 from daskls.partition.tree import route_rows

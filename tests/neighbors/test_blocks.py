@@ -5,7 +5,7 @@ import pytest
 from searches import Leaves, check_search, squared_distances
 
 from daskls.kernels.blocks import BLOCK_ROWS
-from daskls.neighbors.packed import pack_blocks, packed
+from daskls.neighbors.search import pack_blocks, packed
 
 N = 300
 

@@ -14,7 +14,7 @@ from searches import (
 )
 from small import tiny_tiles
 
-from daskls.neighbors.regions import lower_bounds, measure_regions
+from daskls.neighbors.balls import lower_bounds, measure_regions
 from daskls.records import KernelSpec
 
 N = 400

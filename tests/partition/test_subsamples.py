@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskls.partition.subsamples import ball_keys, plan_draws, sampling_sizes
+from daskls.partition.shuffle import ball_keys, plan_draws, sampling_sizes
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from daskls.partition.forest import Forest
 from daskls.partition.grow import grow_tree
+from daskls.partition.space import Forest
 from daskls.partition.tree import graft, route_rows
 
 

@@ -9,8 +9,7 @@ from sklearn.metrics import auc, roc_auc_score, roc_curve
 
 import daskls
 from daskls import ParameterError, VoronoiSVC, VoronoiSVR
-from daskls.methods.held_out import HeldRows
-from daskls.methods.roc import MOST_POINTS, curve_of
+from daskls.methods.held_out import MOST_POINTS, HeldRows, curve_of
 from daskls.partition.shuffle import row_keys
 from daskls.plotting import ReportDisplay, RocDisplay
 from daskls.seeds import THRESHOLD_ROWS

@@ -9,10 +9,9 @@ from support import PAPERS, few
 
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real
-from daskls.scaling import held_out
-from daskls.scaling.held_out import HeldOutErrors, compare
+from daskls.scaling import rounds as held_out
 from daskls.scaling.regions import RegionJob, _region_key, read_region
-from daskls.scaling.rounds import LEAST_SHARE, next_factors
+from daskls.scaling.rounds import LEAST_SHARE, HeldOutErrors, compare, next_factors
 from daskls.store.packs import write_pack
 
 N = 2500

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from daskls import RandomChunkSVC, VoronoiSVC
 from daskls.records import SolverSpec
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
-from daskls.scaling.heats import plan_race, race_rows
+from daskls.scaling.heats import ThinJob, draw_cells_of, draw_thin, held_out, plan_race, race_rows
 from daskls.scaling.look import Look, climb
 from daskls.scaling.race import (
     LEARNED,
@@ -21,9 +21,8 @@ from daskls.scaling.race import (
     _leave_out,
     _survivors,
 )
-from daskls.scaling.thin import ThinJob, draw_cells_of, draw_thin, held_out
 from daskls.solvers.squares.aims import ClassAim
-from daskls.solvers.squares.cell import median_distance
+from daskls.solvers.squares.system import median_distance
 
 RNG = np.random.default_rng(0)
 A = RNG.random((150, 3)).astype("f4")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskls.solvers.bias import BiasSearch, Evaluation
+from daskls.solvers.landmarks import BiasSearch, Evaluation
 
 
 def run(function, tol=1e-6, **start):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from daskls.solvers.folds import assign_folds
+from daskls.solvers.grid import assign_folds
 
 
 def mixed_codes(seed=0, m=103):

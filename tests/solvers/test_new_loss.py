@@ -12,7 +12,7 @@ from support import checkers, small_svc
 
 import daskls.solvers
 from daskls import load
-from daskls.kernels.decision import decide_pairs
+from daskls.kernels.frame import decide_pairs
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from small import tiny_tiles
 
-from daskls.kernels.ranks import pair_values, ranked_values
+from daskls.kernels.nearest import pair_values, ranked_values
 from daskls.solvers import percentiles
 from daskls.solvers.percentiles import sampled_strides, width_gammas
 

@@ -20,7 +20,7 @@ from daskls.solvers.registry import (
     find_solver,
     losses_of,
 )
-from daskls.store.reader import spec_from_json, spec_to_json
+from daskls.store.checks import spec_from_json, spec_to_json
 
 ONE = {"C": (1.0,), "gamma": (1.0,), "cv": 2}
 

@@ -7,8 +7,8 @@ from sklearn.metrics import recall_score
 from sklearn.svm import SVC
 from support import compiled
 
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.scoring import RecallProduct, judge_of
+from daskls.solvers.grid import assign_folds
+from daskls.solvers.search import RecallProduct, judge_of
 
 GRID = {"gamma": (0.03, 0.3, 3.0), "C": (0.1, 1.0, 10.0, 100.0), "cv": 4}
 

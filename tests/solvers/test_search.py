@@ -9,14 +9,18 @@ from small import tiny_tiles
 from support import compiled, few
 
 from daskls.records import SolverSpec
-from daskls.solvers.doubt import is_beaten
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.grid import Grid, resolve_grid
-from daskls.solvers.grid_points import coarse_points, near_points, tried_points
+from daskls.solvers.grid import (
+    Grid,
+    assign_folds,
+    coarse_points,
+    near_points,
+    resolve_grid,
+    tried_points,
+)
 from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import LOOSE, GridSearch
+from daskls.solvers.search import LOOSE, GridSearch, is_beaten
 
 
 def noisy_cell(seed, m=600, noise=0.1):

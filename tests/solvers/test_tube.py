@@ -6,7 +6,7 @@ from sklearn.svm import SVR
 from support import compiled
 
 from daskls import ParameterError, VoronoiSVR
-from daskls.kernels.tube import solve_tube
+from daskls.kernels.hinge import solve_tube
 
 RNG = np.random.default_rng(0)
 X = RNG.random((300, 3))

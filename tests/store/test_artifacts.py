@@ -15,11 +15,12 @@ from daskls.errors import DamageError, StoreError
 from daskls.methods.landmarks.parts import CellStates, read_states, read_stats, write_states
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel, SolverSpec
 from daskls.store.artifacts import open_store
-from daskls.store.exchange import Exchange, Rows
+from daskls.store.exchange import Exchange
 from daskls.store.folder import Folder
 from daskls.store.groups import open_group, write_group
 from daskls.store.models import BundleModels, finished_bundles, write_bundle
 from daskls.store.packs import read_pack, write_pack
+from daskls.store.sorted_rows import Rows
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -196,7 +197,7 @@ KILLED = """
 import os, signal, sys
 from test_artifacts import models, rows, leaves
 from daskls.store import folder
-from daskls.store.checksums import checksum
+from daskls.store.files import checksum
 from daskls.store.exchange import Exchange
 from daskls.store.models import write_bundle
 store, what, step = sys.argv[1:]

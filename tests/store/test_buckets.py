@@ -20,8 +20,9 @@ from daskls.store import connections
 from daskls.store.arrays import find_array
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
-from daskls.store.exchange import Exchange, Rows
+from daskls.store.exchange import Exchange
 from daskls.store.packs import read_pack, write_pack
+from daskls.store.sorted_rows import Rows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3)).astype("f4")

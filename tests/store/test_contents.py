@@ -12,8 +12,9 @@ import daskls
 from daskls.methods.base import method_of
 from daskls.registry import METHODS, load_object
 from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.flat import DESCRIPTION
 from daskls.store.folder import Folder
-from daskls.store.groups import DESCRIPTION, open_group, read_attributes
+from daskls.store.groups import open_group, read_attributes
 from daskls.store.layout import Root
 from daskls.store.packs import read_pack
 
@@ -89,7 +90,7 @@ def stores(tmp_path_factory):
         # As of more rows than a sample holds.
         patch.setattr("daskls.plan.bundles.MIN_SAMPLE", 200)
         patch.setattr("daskls.plan.bundles.SAMPLED_PER_LEAF", 50)
-        patch.setattr("daskls.plan.exchange.MOST_RUNS", 1)
+        patch.setattr("daskls.plan.demand.MOST_RUNS", 1)
         patch.setattr("daskls.run.rows.BLOCK_NBYTES", 1600)
         dense = daskls.VoronoiSVC(120, store=folder / "dense", random_state=0)
         dense.fit(*draw_rows("three"))

@@ -12,7 +12,7 @@ from damages import DAMAGES, files_of
 from small import tiny_tiles
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.checksums import checksum
+from daskls.store.files import checksum
 from daskls.store.groups import describe_group, open_group, write_group
 
 ATTRIBUTES = {"report": [[0, None, 1.5, "C"]], "nested": {"b": [1, 2.25e-17], "a": None}}

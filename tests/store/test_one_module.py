@@ -22,7 +22,7 @@ EXCEPTIONS = {
     "store/bucket.py": "a file of this process, for what is put when all of it is known",
     "store/arrays.py": "users' arrays and predictions, which Zarr reads and writes",
     "store/dataset.py": "data sets, which Zarr reads and writes",
-    "store/owner.py": "whether a process still runs: /proc",
+    "store/lock.py": "whether a process still runs: /proc",
     "store/temporary.py": "a new folder under Dask's temporary-directory",
 }
 

@@ -5,7 +5,7 @@ import pytest
 from damages import DAMAGES, files_of
 
 from daskls.errors import DamageError
-from daskls.store.checksums import checksum
+from daskls.store.files import checksum
 from daskls.store.packs import check_pack, read_pack, write_pack
 
 ARRAYS = {

@@ -16,7 +16,7 @@ from support import checkers, small_svc
 from daskls import DasklsError, DataError, MemoryPlanError, StoreError
 from daskls.store.arrays import find_array, save_array
 from daskls.store.dataset import DatasetWriter, open_dataset
-from daskls.store.packed import unpacks_beyond
+from daskls.store.sources import unpacks_beyond
 
 X, Y = checkers(2000)
 GIB = 1 << 30

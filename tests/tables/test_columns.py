@@ -24,8 +24,8 @@ from daskls import DataError, ParameterError, StoreError
 from daskls.sources.base import BATCH_FIELDS
 from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, TableEncoding
+from daskls.sources.files import TEXT_BLOCK_NBYTES
 from daskls.sources.scan import MAX_CATEGORIES, MEDIAN_SAMPLE, scan_table
-from daskls.sources.text import TEXT_BLOCK_NBYTES
 
 PARAMS = {
     **PAPERS,
@@ -155,7 +155,7 @@ def test_kinds_do_not_depend_on_where_a_block_of_text_ends(tmp_path, monkeypatch
     frame["kind"] = np.arange(41) % 2
     path = write(frame, tmp_path / "rows.csv")
     whole = scan(path)
-    monkeypatch.setattr("daskls.sources.text.TEXT_BLOCK_NBYTES", 64)
+    monkeypatch.setattr("daskls.sources.files.TEXT_BLOCK_NBYTES", 64)
     assert len(list(open_source(path).open("kind", None).batches(["a"]))) > 3
     assert scan(path) == whole
     assert [column.kind for column in whole.columns] == ["category", "number"]

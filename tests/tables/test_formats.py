@@ -10,8 +10,8 @@ from tables import json_lines
 
 from daskls import TableEncoder, VoronoiSVC
 from daskls.datasets import convert
-from daskls.sources import formats
-from daskls.sources.formats import Format, find_files, format_of
+from daskls.sources import door as formats
+from daskls.sources.door import Format, find_files, format_of
 
 ROWS = np.random.default_rng(0).random((300, 2))
 LABELS = np.where(ROWS[:, 0] > ROWS[:, 1], "above", "below")

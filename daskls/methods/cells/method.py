@@ -1,21 +1,116 @@
-"""Voronoi cells of space, and random chunks, each cross-validated on its own."""
+"""Voronoi cells of space, and random chunks, each cross-validated on its own.
 
-from dataclasses import dataclass
+Memory of the tasks that train cells or chunks.
+"""
+
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
-from daskls.methods.average import mean_of_all, mean_of_views
+from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes
+from daskls.methods.scores import mean_of_all, mean_of_views
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
-from daskls.plan import Demand, Extent, Outlook, Resources, SamplePlan, demand_of_cells
-from daskls.records import Float64, Reals
+from daskls.plan import (
+    Demand,
+    Extent,
+    Outlook,
+    Resources,
+    SamplePlan,
+    check_block,
+    demand_of_cells,
+    group_nbytes,
+    mib,
+    plan_sample,
+)
+from daskls.records import F4, MIB, Float64, Reals
 from daskls.run.contract import Beginning, Method
 from daskls.run.progress import StageClock
+from daskls.solvers.registry import find_loss
 from daskls.store.contents import BRANCHES_HELD, TREES_HELD, StorePart
 from daskls.store.layout import Root
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
 
-__all__ = ["Chunked", "Voronoi"]
+
+def check_cells(extent: Extent, resources: Resources) -> None:
+    """Refuse, before any training, tasks that would not fit in memory.
+
+    Raises
+    ------
+    MemoryPlanError : when a block, or the largest leaf with its largest cell, needs more than a
+        task may use. The message names the parameter to change.
+    """
+    check_block(extent, resources)
+    sizes, leaf_rows = extent.sizes, extent.leaf_rows
+    leaf = group_nbytes(sizes, leaf_rows)
+    if leaf > resources.task_nbytes:
+        raise MemoryPlanError(
+            f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
+            f"{sizes.cell_size}) needs {mib(leaf)} but a task may use "
+            f"{mib(resources.task_nbytes)}; {_remedy(extent, resources)}"
+            f"{_cache_remedy(sizes, leaf_rows, resources)}{resources.more}"
+        )
+
+
+def _remedy(extent: Extent, resources: Resources) -> str:
+    """Name the largest cell_size, by halving, whose groups would fit.
+
+    Of very many rows a leaf is as large as that of the smallest cells: then only memory helps.
+    """
+    sizes, n_rows = extent.sizes, extent.n_rows
+    d = sizes.n_features
+    # A leaf may hold more than planned: count on as much more of a smaller one.
+    overshoot = extent.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).largest_rows
+    cell_size = sizes.cell_size
+    while cell_size > 3:
+        cell_size //= 2
+        smaller = replace(sizes, cell_size=cell_size)
+        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).largest_rows)
+        if group_nbytes(smaller, rows) <= resources.task_nbytes:
+            return f"lower cell_size to about {cell_size}, or "
+    return ""
+
+
+def _cache_remedy(sizes: TaskSizes, leaf_rows: int, resources: Resources) -> str:
+    """Name the largest cache_size, a share of K, whose groups would fit; nothing if none does."""
+    spec, K = sizes.spec, min(leaf_rows, sizes.cell_size) ** 2 * F4 / MIB
+    if not find_loss(spec).caches_rows or spec.fit_intercept:
+        return ""
+    for share in (1, 2, 4, 8, 16, 32):
+        cache = round(K / share, 1)
+        if cache <= 0 or (spec.cache_size is not None and cache >= spec.cache_size):
+            continue
+        smaller = replace(sizes, spec=replace(spec, cache_size=cache))
+        if group_nbytes(smaller, leaf_rows) <= resources.task_nbytes:
+            return f"give cache_size={cache:g}, or "
+    return ""
+
+
+def check_chunks(extent: Extent, resources: Resources) -> None:
+    """Refuse, before any training, chunks that would not fit in the memory of a task.
+
+    The rows of the largest leaf do not matter: the chunks' sizes are known beforehand.
+
+    Raises
+    ------
+    MemoryPlanError : when a block or a chunk needs more than a task may use
+    """
+    check_block(extent, resources)
+    sizes = extent.sizes
+    size = min(sizes.cell_size, extent.n_rows)
+    needed = group_nbytes(sizes, size)
+    if needed > resources.task_nbytes:
+        fitting = size
+        while fitting > 2 and group_nbytes(sizes, fitting) > resources.task_nbytes:
+            fitting //= 2
+        raise MemoryPlanError(
+            f"A chunk of {size} rows x {sizes.n_features} features needs {mib(needed)} but "
+            f"a task may use {mib(resources.task_nbytes)}; lower chunk_size to about "
+            f"{fitting}, or {_cache_remedy(sizes, size, resources)}{resources.more}"
+        )
+
 
 CELL_PARTS = (
     StorePart("index", "methods/cells", f"{TREES_HELD}; leaf_cells int64 leaves + 1"),
@@ -48,7 +143,6 @@ class Voronoi(Method):
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-        from daskls.methods.cells.plan import check_cells
 
         check_cells(extent, resources)
 
@@ -97,7 +191,6 @@ class Chunked(Voronoi):
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-        from daskls.methods.cells.plan import check_chunks
 
         check_chunks(extent, resources)
 

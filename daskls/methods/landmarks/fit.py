@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.gauge import find_gauge
-from daskls.kernels.landmarks import mean_square
-from daskls.kernels.registry import find_kernel
-from daskls.methods.landmarks.choice import COST_SHARES, count_clusters, edge_of, pick_cost
+from daskls.kernels.kernel import find_kernel
+from daskls.kernels.landmarks import find_gauge, mean_square
 from daskls.methods.landmarks.parts import (
     LinearModel,
     drop_phase,
@@ -19,7 +17,15 @@ from daskls.methods.landmarks.parts import (
     write_landmarks,
     write_linear_model,
 )
-from daskls.methods.landmarks.plan import most_landmarks, n_candidates
+from daskls.methods.landmarks.plan import (
+    COST_SHARES,
+    LandmarkSpec,
+    count_clusters,
+    edge_of,
+    most_landmarks,
+    n_candidates,
+    pick_cost,
+)
 from daskls.methods.landmarks.solve import (
     JointJob,
     Round,
@@ -28,9 +34,7 @@ from daskls.methods.landmarks.solve import (
     solve_group,
     stored_cells,
 )
-from daskls.methods.landmarks.spec import LandmarkSpec
-from daskls.partition.points import find_points
-from daskls.partition.voronoi import VoronoiCells
+from daskls.partition.space import VoronoiCells, find_points
 from daskls.plan import group_open
 from daskls.records import CellReport, Float64, Int64, Mask, Table
 from daskls.run.begin import regroup_all, scale_gamma
@@ -39,11 +43,8 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.seeds import LANDMARKS
-from daskls.solvers.bias import BiasSearch, Evaluation
-from daskls.solvers.landmarks import draw_landmarks, find_components
-from daskls.solvers.sums import total
-
-__all__ = ["cluster_sample", "fit_jointly"]
+from daskls.solvers.evaluate import total
+from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
 
 # Cells are solved in groups of about this many bytes, and in enough of them to keep workers busy.
 # The groups depend on the data alone, so that a round's files suit any number of workers.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from daskls.methods.landmarks.parts import LANDMARK_PARTS, count_rounds, read_linear_model
-from daskls.methods.landmarks.spec import LandmarkSpec
+from daskls.methods.landmarks.plan import LandmarkSpec
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources, SamplePlan
 from daskls.records import Float64, Reals
@@ -15,8 +15,6 @@ from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
-
-__all__ = ["L3"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class L3(LandmarkSpec, Method):
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
         """As of `Method`: the clusters."""
-        from daskls.methods.landmarks.choice import count_clusters
+        from daskls.methods.landmarks.plan import count_clusters
 
         return min(self.n_cells or count_clusters(n_rows), sampling.n_sample)
 
@@ -63,7 +61,7 @@ class L3(LandmarkSpec, Method):
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the linear function of each query's cluster."""
-        from daskls.methods.landmarks.answer import score_linearly
+        from daskls.methods.landmarks.parts import score_linearly
 
         return score_linearly(reader, X)
 

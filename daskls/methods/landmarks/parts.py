@@ -4,40 +4,27 @@
 next round begins from, and statistics, which come last, name the states by their attempt, and are
 the marker. A fit that is called again finds its way through the statistics of the rounds it has
 done. States of a round go when no problem can return to them.
+
+Predictions of L3-SVMs: the linear function of the cell that a row lies in.
 """
 
 from dataclasses import dataclass, fields
 
 import numpy as np
 
+from daskls.kernels.landmarks import decide_linear, project_tiles
+from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as, stored
-from daskls.partition.voronoi import VoronoiCells
-from daskls.records import Float64, Table
+from daskls.records import Float64, Reals, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import attempt_key, draw_attempt
 from daskls.store.caches import kept
 from daskls.store.contents import FINISH, POINTS_HELD, StorePart
+from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
-from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root, report_to_json
 from daskls.store.packs import read_pack, write_pack
 from daskls.store.reader import ModelReader, write_index
-
-__all__ = [
-    "LANDMARK_PARTS",
-    "CellStates",
-    "LinearModel",
-    "count_rounds",
-    "drop_phase",
-    "drop_states",
-    "read_landmarks",
-    "read_linear_model",
-    "read_states",
-    "read_stats",
-    "write_landmarks",
-    "write_linear_model",
-    "write_states",
-]
 
 LANDMARKS_GROUP, JOINT = "landmarks", "joint"
 _HERE = "methods/landmarks"
@@ -244,3 +231,15 @@ def read_linear_model(reader: ModelReader) -> LinearModel:
         index.read("theta", shape=shape, kind="f"),
         index.read("intercepts", shape=(n_problems,), kind="f"),
     )
+
+
+def score_linearly(reader: ModelReader, X: Reals) -> Float64:
+    """Return the decision values of rows: (m,) for two classes, (m, k) for more."""
+    model = read_linear_model(reader)
+    cells = model.cells.nearest(X)
+    scores = np.empty((len(model.theta), len(X)))
+    for rows, seen in project_tiles(X, model.cells.center, model.landmarks, model.gamma):
+        for problem, theta in enumerate(model.theta):
+            bias = float(model.intercepts[problem])
+            decide_linear(seen, cells[rows], theta, bias, scores[problem, rows])
+    return scores[0] if len(scores) == 1 else np.ascontiguousarray(scores.T)

@@ -15,16 +15,15 @@ from daskls.methods.landmarks.parts import (
     read_stats,
     write_states,
 )
+from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
-from daskls.partition.voronoi import VoronoiCells
 from daskls.records import Float64, Int64, Mask
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.gather import folds_of
+from daskls.run.regroup import folds_of
 from daskls.store.caches import kept
-from daskls.store.exchange import Exchange, Rows
+from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
-
-__all__ = ["JointJob", "Round", "Solutions", "evaluate_group", "solve_group"]
+from daskls.store.sorted_rows import Rows
 
 # Inner products of a cell's rows are worth their memory while it has at most so many a landmark.
 ROWS_PER_LANDMARK = 2

@@ -1,12 +1,25 @@
-"""The work of methods on neighborhoods, before rows are read."""
+"""The work of methods on neighborhoods, before rows are read.
+
+Searches and models of neighborhoods, timed; see `daskls.run.pace`.
+"""
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
 
-from daskls.methods.neighborhoods.cover import MIN_SEARCHED, N_SEARCHES, NBYTES_A_ROW
-from daskls.methods.neighborhoods.left_out import N_RUNNING, ROUNDS
-from daskls.methods.neighborhoods.plan import MAX_BATCHES, neighborhood_nbytes, plan_batch
-from daskls.methods.neighborhoods.spec import NeighborSpec
+import numpy as np
+
+from daskls.methods.base import one_leaf
+from daskls.methods.neighborhoods.plan import (
+    MAX_BATCHES,
+    NeighborSpec,
+    neighborhood_nbytes,
+    plan_batch,
+)
+from daskls.methods.neighborhoods.select import N_RUNNING, ROUNDS
+from daskls.methods.neighborhoods.train import MIN_SEARCHED, N_SEARCHES, NBYTES_A_ROW
+from daskls.neighbors.search import find_nearest, metric_of
 from daskls.plan import (
     BUNDLE_S,
     Demand,
@@ -17,15 +30,17 @@ from daskls.plan import (
     model_nbytes,
     n_selecting,
 )
-from daskls.run.gather import gather_stage
+from daskls.records import CellReport
+from daskls.run.pace import Setting, seconds_in
+from daskls.run.regroup import gather_stage
+from daskls.solvers.base import Neighborhood
 from daskls.solvers.grid import count_gammas
+from daskls.solvers.registry import find_neighborhood_solver
 
-__all__ = ["demand_of_centers", "demand_of_rows"]
-
-SEARCH = "methods.neighborhoods.timed:search_leaf"
-FIT = "methods.neighborhoods.timed:fit_neighborhood"
-CHOOSE = "methods.neighborhoods.timed:choose_and_fit"
-COMPARE = "methods.neighborhoods.timed:compare_candidates"
+SEARCH = "methods.neighborhoods.demand:search_leaf"
+FIT = "methods.neighborhoods.demand:fit_neighborhood"
+CHOOSE = "methods.neighborhoods.demand:choose_and_fit"
+COMPARE = "methods.neighborhoods.demand:compare_candidates"
 # Queries of a search that is timed; leaves that a search reads, in the mean.
 QUERIES, LEAVES_READ = 256, 4
 # Centers for each that would do if no two covered the same row; rows searched for each center. As
@@ -136,3 +151,55 @@ def _train(method: NeighborSpec, outlook: Outlook, k: int, n_centers: int) -> St
     nbytes = neighborhood_nbytes(sizes, k, leaf_rows, batch)
     works = _searching(n_centers), work
     return StageDemand("train", -(-n_centers // most), nbytes, works, task_s=BUNDLE_S)
+
+
+# Where gamma "scale" is to be taken from the sample.
+USUAL_VARIANCE = 1.0
+
+
+def _spec(setting: Setting) -> NeighborSpec:
+    return cast(NeighborSpec, setting.method)
+
+
+def search_leaf(size: int, setting: Setting) -> float:
+    """Time searching the neighbors of so many rows in one leaf."""
+    X, _ = setting.draw(max(setting.leaf_rows, 2))
+    leaf, regions, _ = one_leaf(X, np.arange(len(X)))
+    k = min(max(_spec(setting).n_neighbors), len(X))
+    queries, metric = X[:size], metric_of(setting.spec)
+    return seconds_in(lambda: find_nearest(queries, k, regions, lambda _: leaf, metric))
+
+
+def _near(size: int, setting: Setting, *, is_open: bool) -> Neighborhood:
+    X, targets = setting.draw(size)
+    method, spec = _spec(setting), setting.spec
+    percentiles = method.percentiles
+    if percentiles is None and spec.gamma is None:
+        spec = replace(spec, gamma=(1.0 / (setting.n_features * USUAL_VARIANCE),))
+    if not is_open:
+        costs = sorted(spec.C or (1.0,))
+        spec = replace(spec, C=(costs[len(costs) // 2],), gamma=spec.gamma and spec.gamma[:1])
+        percentiles = percentiles and (percentiles[len(percentiles) // 2],)
+    inner = min(method.inner(size), size)
+    return Neighborhood(X, targets, np.ones(size), inner, spec, percentiles, (0,))
+
+
+def fit_neighborhood(size: int, setting: Setting) -> float:
+    """Time training the model of one neighborhood, all parameters given."""
+    return _fitted(_near(size, setting, is_open=False))
+
+
+def choose_and_fit(size: int, setting: Setting) -> float:
+    """Time training the model of one neighborhood that chooses its own parameters."""
+    return _fitted(_near(size, setting, is_open=True))
+
+
+def _fitted(near: Neighborhood) -> float:
+    solver = find_neighborhood_solver(near.spec)
+    return seconds_in(lambda: solver.fit_neighborhood(near, CellReport(0, 0, 0, 0, 0.0)))
+
+
+def compare_candidates(size: int, setting: Setting) -> float:
+    """Time the errors of all candidates on the inner rows of one neighborhood."""
+    near = _near(size, setting, is_open=True)
+    return seconds_in(lambda: find_neighborhood_solver(near.spec).grid_errors(near))

@@ -4,27 +4,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from daskls.methods.neighborhoods.cover import choose_centers
 from daskls.methods.neighborhoods.parts import Centers
-from daskls.methods.neighborhoods.plan import MAX_BATCHES, plan_batch
+from daskls.methods.neighborhoods.plan import MAX_BATCHES, NeighborSpec, plan_batch
 from daskls.methods.neighborhoods.select import select
-from daskls.methods.neighborhoods.spec import NeighborSpec
 from daskls.methods.neighborhoods.train import (
     CenterBundle,
     NeighborJob,
+    choose_centers,
     train_centers,
 )
 from daskls.neighbors.search import metric_of
 from daskls.plan import bundle_cost, group_open
 from daskls.run.begin import regroup_all
 from daskls.run.contract import Beginning
-from daskls.run.gather import gather_rows, has_rows, rows_handle
 from daskls.run.progress import StageClock
+from daskls.run.regroup import gather_rows, has_rows, rows_handle
 from daskls.store.layout import Root
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 from daskls.store.reader import write_index
-
-__all__ = ["fit_centers_of", "fit_rows"]
 
 
 def fit_rows(method: NeighborSpec, begun: Beginning, clock: StageClock, client: Any = None) -> None:

@@ -6,19 +6,16 @@ from typing import cast
 
 import numpy as np
 
-from daskls.methods.neighborhoods.plan import batch_size
-from daskls.methods.neighborhoods.spec import NeighborSpec
+from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import empty_scores, model_scores
 from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import CellReport, Float64, Int64, LocalModel, Reals
 from daskls.seeds import QUERY
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
-from daskls.store.exchange import Rows
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
-
-__all__ = ["score_lazily"]
+from daskls.store.sorted_rows import Rows
 
 
 def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:

@@ -4,23 +4,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from daskls.errors import StoreError
-from daskls.methods.average import mean_of_views
 from daskls.methods.neighborhoods.parts import CENTER_PARTS, read_centers
-from daskls.methods.neighborhoods.spec import NeighborSpec
+from daskls.methods.neighborhoods.plan import NeighborSpec
 from daskls.methods.probability import shares
+from daskls.methods.scores import mean_of_views
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Ints, Reals
 from daskls.run.contract import Beginning, Method
 from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
-from daskls.store.guard import damaged
+from daskls.store.files import damaged
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
-
-__all__ = ["KNN", "KNNSVM", "Falk", "NeighborMethod"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class Falk(NeighborMethod):
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the models of each query's centers."""
-        from daskls.methods.neighborhoods.answer import find_owners, nearest_centers
+        from daskls.methods.neighborhoods.parts import find_owners, nearest_centers
 
         if self.assign == "point":
             return mean_of_views(reader, X, [find_owners(reader, X)])

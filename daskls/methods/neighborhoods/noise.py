@@ -6,23 +6,19 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from daskls.methods.average import SLAB_ROWS
 from daskls.methods.base import method_of
-from daskls.methods.neighborhoods.plan import batch_size
-from daskls.methods.neighborhoods.spec import NeighborSpec
-from daskls.methods.scores import labels_of
+from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
+from daskls.methods.scores import SLAB_ROWS, labels_of
 from daskls.neighbors.search import find_nearest, home_order, metric_of
 from daskls.records import Float64, Int64, Ints, Labels, Reals, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
-from daskls.run.resources import find_slots
+from daskls.run.workers import find_slots
 from daskls.seeds import LEFT_OUT
 from daskls.solvers.hinge.neighborhood import label_probability
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
-
-__all__ = ["agree_array", "agree_lazily", "agrees", "leave_one_out"]
 
 
 @undisturbed

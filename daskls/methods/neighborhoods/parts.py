@@ -1,27 +1,24 @@
-"""What a FaLK-SVM keeps in its store: its centers, and the center of every row."""
+"""What a FaLK-SVM keeps in its store: its centers, and the center of every row.
+
+The centers that predict each query: that of its nearest row, or its nearest ones.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import Int32, Int64, Ints, Reals
+from daskls.methods.base import one_leaf
+from daskls.neighbors.search import find_nearest, home_order, metric_of
+from daskls.records import Int32, Int64, Ints, LeafRows, Reals, Regions
+from daskls.store.caches import kept
 from daskls.store.checks import check_codes
 from daskls.store.contents import StorePart
+from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
-from daskls.store.guard import damaged, malformed_is_damage
 from daskls.store.layout import Root
+from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
-
-__all__ = [
-    "CENTER_PARTS",
-    "Centers",
-    "center_rows",
-    "count_cover",
-    "open_centers",
-    "read_centers",
-    "write_centers",
-]
 
 CENTERS_GROUP = "centers"
 _HERE = "methods/neighborhoods"
@@ -136,3 +133,40 @@ def count_cover(reader: ModelReader) -> dict[str, int]:
     if centers is None:
         return {}
     return {"n_rounds": centers.n_rounds, "n_searched": centers.n_searched}
+
+
+def find_owners(reader: ModelReader, X: Reals) -> Int64:
+    """Return the center of each query's nearest training row (equation 15)."""
+    leaves = open_leaves(reader.root.where(), reader.fingerprint)
+    centers = _centers_of(reader)
+    order = home_order(X, leaves.regions)
+    found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of(reader.spec))
+    positions = np.empty(len(X), np.int64)
+    positions[order] = found.positions[:, 0]
+    cells = np.empty(len(X), np.int64)
+    of_leaf = leaves.leaf_of(positions)
+    for leaf in np.unique(of_leaf).tolist():
+        own = of_leaf == leaf
+        start, stop = leaves.first_positions[[leaf, leaf + 1]]
+        cells[own] = centers.owners(int(start), int(stop))[positions[own] - start]
+    return cells
+
+
+def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
+    """Return each query's nearest centers, (m, n_centers); ties to the smaller row number."""
+    leaf, region, number = _centers_leaf(reader)
+    order = home_order(X, leaf.regions)
+    found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
+    cells = np.empty((len(X), n_centers), np.int64)
+    cells[order] = number[found.positions]
+    return cells
+
+
+# A model's centers, kept open with it.
+_centers_of = kept(maxsize=8)(open_centers)
+
+
+@kept(maxsize=8)
+def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, Int64]:
+    """Return the centers as a leaf that searches can read, and which center each row of it is."""
+    return one_leaf(*center_rows(reader))

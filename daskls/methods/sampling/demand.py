@@ -1,18 +1,27 @@
 """The work of methods that train one SVM on a chosen sample, before rows are read.
 
 How many rows the samples have, and how many are tried, the data decide.
+
+SVMs of samples, timed; see `daskls.run.pace`.
 """
 
-from daskls.methods.sampling.plan import sample_nbytes
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from daskls.methods.sampling.plan import SamplingSpec, sample_nbytes
 from daskls.methods.sampling.search import N_SEARCH_TASKS
-from daskls.methods.sampling.spec import SamplingSpec
-from daskls.partition.subsamples import plan_draws, sampling_sizes
+from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan import Demand, Outlook, StageDemand, Work, model_nbytes
-from daskls.run.gather import gather_stage
+from daskls.records import CellReport, SolverSpec
+from daskls.run.pace import Setting, seconds_in
+from daskls.run.regroup import gather_stage
+from daskls.solvers.base import Neighborhood
+from daskls.solvers.hinge.large import fit_large
+from daskls.solvers.registry import find_neighborhood_solver
 
-__all__ = ["demand_of_samples"]
-
-TRAIN, SELECT = "methods.sampling.timed:train_sample", "methods.sampling.timed:select_on"
+TRAIN, SELECT = "methods.sampling.demand:train_sample", "methods.sampling.demand:select_on"
 # Rows of a sample that is trained on, for each row of all subsamples: those of balls, and those of
 # rounds; and samples that are tried. Of ijcnn1.
 BALL_GROWTH, ROUND_GROWTH, N_TRIED = 6.0, 2.5, 6
@@ -58,3 +67,35 @@ def demand_of_samples(method: SamplingSpec, outlook: Outlook, *, has_radii: bool
         StageDemand("search", n_tried * (1 + N_SEARCH_TASKS), nbytes, (search,), n_tried, 1.0)
     )
     return Demand(tuple(stages), 1, model_nbytes(sizes, trained), 0, n_tried)
+
+
+TIMED_CACHE_NBYTES = 256 << 20
+NOBODY_YET = CellReport(0, 0, 0, 0, 0.0)
+
+
+def _one(setting: Setting) -> SolverSpec:
+    """Return a spec of one C and one gamma."""
+    spec = setting.spec
+    cost = sorted(spec.C or (1.0,))[len(spec.C or (1.0,)) // 2]
+    gamma = spec.gamma[0] if spec.gamma else 1.0 / setting.n_features
+    return replace(spec, C=(cost,), gamma=(gamma,))
+
+
+def train_sample(size: int, setting: Setting) -> float:
+    """Time training one SVM on so many rows."""
+    X, targets = setting.draw(size)
+    codes = targets.astype(np.int32)
+    spec, weights = _one(setting), np.ones(size)
+    return seconds_in(lambda: fit_large(X, codes, weights, spec, NOBODY_YET, TIMED_CACHE_NBYTES))
+
+
+def select_on(size: int, setting: Setting) -> float:
+    """Time selecting C and gamma on so many rows."""
+    X, codes = setting.draw(size)
+    percentiles = cast(SamplingSpec, setting.method).percentiles
+    spec = replace(setting.spec, search="full")
+    if percentiles is None and spec.gamma is None:
+        spec = replace(spec, gamma=_one(setting).gamma)
+    near = Neighborhood(X, codes, np.ones(size), size, spec, percentiles, (0,))
+    solver = find_neighborhood_solver(spec)
+    return seconds_in(lambda: solver.fit_neighborhood(near, NOBODY_YET))

@@ -1,22 +1,148 @@
-"""The stages of a fit that trains one SVM on a sample chosen around support rows."""
+"""The stages of a fit that trains one SVM on a sample chosen around support rows.
 
-from dataclasses import replace
+Step (iii) of procedure CGLQ: support rows, their nearest rows, and a new subsample.
+
+Procedure CGLQ: each round trains an SVM on the rows near the last one's support rows.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from daskls.methods.sampling.balls import INITIAL
-from daskls.methods.sampling.parts import has_part, read_part
-from daskls.methods.sampling.plan import beside_svc
-from daskls.methods.sampling.search import SampleSearch, Step
-from daskls.methods.sampling.spec import SamplingSpec
-from daskls.methods.sampling.train import KEPT, SamplingJob
+from daskls.methods.sampling.parts import has_part, read_part, read_part_rows, write_part
+from daskls.methods.sampling.plan import SEARCHED_ROWS, SamplingSpec, beside_svc
+from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
+from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn, read_further
+from daskls.neighbors.search import find_nearest, home_order
+from daskls.records import Int64, LeafRows
 from daskls.run.begin import regroup_all
+from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.contract import Beginning
-from daskls.run.gather import gather_rows, has_rows
 from daskls.run.progress import StageClock
+from daskls.run.regroup import gather_rows, has_rows
 from daskls.store.layout import Root
+from daskls.store.leaves import LeafReader
 from daskls.store.reader import write_index
 
-__all__ = ["fit_samples"]
+
+@dataclass(frozen=True)
+class EnrichJob:
+    """Arguments of the searches of a round: whose support rows, and the number of neighbors."""
+
+    own: SamplingJob
+    step: int
+    n_neighbors: int
+
+
+def nearest_of(step: int) -> str:
+    """Return the kind of the parts that hold the neighbors of a step's support rows."""
+    return f"nearest-{step:03d}"
+
+
+@undisturbed
+def search_support(part: tuple[int, int], job: EnrichJob) -> None:
+    """Write numbers and positions of the rows nearest to some of a step's support rows.
+
+    A retry after a worker's death finds the part and returns.
+    """
+    own, kind = job.own, nearest_of(job.step)
+    if has_part(own.root, kind, *part):
+        return
+    reader = own.handle.open()
+    support = read_part_rows(own.root, KEPT, job.step, job.step)
+    with one_blas_thread():
+        queries = home_order(support.X, reader.regions)[part[0] : part[1] + 1]
+        found = find_nearest(
+            support.X[queries], job.n_neighbors + 1, reader.regions, _training(reader, own)
+        )
+    others = found.numbers != support.numbers[queries, None]
+    # Where so many copies came first that a row is not its own neighbor, the last one is too many.
+    others[others.all(axis=1), -1] = False
+    numbers, first = np.unique(found.numbers[others], return_index=True)
+    write_part(
+        own.root, kind, *part, {"numbers": numbers, "places": found.positions[others][first]}
+    )
+
+
+def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:
+    """Return what searches read leaves by: without the rows that validate."""
+
+    def read_training(leaf: int) -> LeafRows:
+        rows = reader.read_leaf(leaf)
+        order = job.draws.shuffled(rows.numbers)
+        return rows.only((order < job.draws.n_sampled) | (order >= job.draws.n_reserved))
+
+    return read_training
+
+
+def merge_round(
+    step: int,
+    tiles: Sequence[tuple[int, int]],
+    drawn: Sequence[tuple[int, int]],
+    job: SamplingJob,
+) -> tuple[Int64, Int64]:
+    """Return numbers and positions of the next sample, in the order of numbers.
+
+    Parameters
+    ----------
+    step : int. Of the support rows that are enriched.
+    tiles : parts of their neighbors
+    drawn : parts of the rows drawn by number
+    job : SamplingJob
+    """
+    size = job.draws.subsample_rows
+    kept = read_part(job.root, KEPT, step, step, ("numbers", "places"))
+    parts = [tuple(kept.values()), read_further(job, drawn, step * size, (step + 1) * size)]
+    for tile in tiles:
+        near = read_part(job.root, nearest_of(step), *tile, ("numbers", "places"))
+        parts.append(tuple(near.values()))
+    numbers, first = np.unique(np.concatenate([p[0] for p in parts]), return_index=True)
+    return numbers, np.concatenate([p[1] for p in parts])[first]
+
+
+# The relative fall of the error that a round needs. A second chance gains less than it takes: on
+# ijcnn1 errors 2 % smaller for a quarter more time, on three smaller sets the same ones.
+LEAST_FALL = 0.01
+
+
+class RoundSearch(SampleSearch):
+    """The rounds: each needs the model of the one before."""
+
+    n_rounds = 10
+
+    def steps(self) -> list[Step]:
+        """Train on a subsample, then, round after round, on the rows near its support rows."""
+        steps: list[Step] = []
+        with self.clock.stage("search", self.n_rounds + 1, self.count_steps):
+            for number in range(self.n_rounds + 1):
+                if not has_part(self.root, SAMPLES, number, number):
+                    self.write_sample(number, *self._sample_round(number, steps))
+                found = read_part(self.root, SAMPLES, number, number, ("numbers",))
+                steps.append(self.train(number, number, len(found["numbers"]), "lower n_neighbors"))
+                if not (number or steps[0].report.n_support):
+                    # Another number: the model of the subsample alone has this one.
+                    return [self.constant(1, 0)]
+                if stalls(errors_of(steps), 1, LEAST_FALL):
+                    break
+        return steps
+
+    def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
+        """Return numbers and positions of the rows that a round trains on."""
+        draws = self.job.draws
+        if number == 0:
+            rows, _, positions = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
+            return rows.numbers, positions
+        k = min(self.sampling.n_neighbors, draws.n_rows - draws.n_validation - 1)
+        before, n_support = steps[-1].number, steps[-1].report.n_support
+        job = EnrichJob(self.job, before, k)
+        kind = nearest_of(before)
+        limit = min(self.share_of(n_support), SEARCHED_ROWS)
+        self.run(search_support, kind, [1] * n_support, job, limit)
+        tiles = self.tiles(kind, n_support)
+        return merge_round(before, tiles, self.drawn, self.job)
 
 
 def fit_samples(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from daskls.methods.average import mean_of_views
 from daskls.methods.sampling.parts import SAMPLING_PARTS
-from daskls.methods.sampling.spec import SamplingSpec
+from daskls.methods.sampling.plan import SamplingSpec
+from daskls.methods.scores import mean_of_views
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Reals
@@ -21,8 +21,6 @@ from daskls.store.reader import ModelReader
 
 if TYPE_CHECKING:
     from daskls.methods.sampling.search import SampleSearch
-
-__all__ = ["CGLQ", "LocalSampling", "Sampling"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class LocalSampling(Sampling):
 
     def searcher(self) -> "type[SampleSearch]":
         """As of `Sampling`."""
-        from daskls.methods.sampling.radii import RadiusSearch
+        from daskls.methods.sampling.balls import RadiusSearch
 
         return RadiusSearch
 
@@ -128,6 +126,6 @@ class CGLQ(Sampling):
 
     def searcher(self) -> "type[SampleSearch]":
         """As of `Sampling`."""
-        from daskls.methods.sampling.rounds import RoundSearch
+        from daskls.methods.sampling.fit import RoundSearch
 
         return RoundSearch

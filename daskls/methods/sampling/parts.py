@@ -9,19 +9,9 @@ from collections.abc import Iterable, Mapping
 from daskls.records import AnyArray
 from daskls.store.artifacts import Location, open_store
 from daskls.store.contents import FINISH, ROWS_HELD, StorePart
-from daskls.store.exchange import Rows
 from daskls.store.models import bundle_key
 from daskls.store.packs import read_pack, write_pack
-
-__all__ = [
-    "ROW_ARRAYS",
-    "SAMPLING_PARTS",
-    "has_part",
-    "kind_path",
-    "read_part",
-    "read_part_rows",
-    "write_part",
-]
+from daskls.store.sorted_rows import Rows
 
 FOLDER = "sampling"
 # What the arrays of `Rows` are called there.

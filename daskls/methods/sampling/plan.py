@@ -1,31 +1,61 @@
-"""Memory of the tasks that train on a sample, and the share of it for a cache."""
+"""Memory of the tasks that train on a sample, and the share of it for a cache.
+
+The parameters of methods that train one SVM on a chosen sample.
+"""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from daskls.errors import ParameterError
 from daskls.kernels.gram import DECISION_TILE_ROWS, TILE_COLUMNS
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes, neighbor_search_nbytes
-from daskls.methods.average import LEAST_SLAB_ROWS, slab_rows
+from daskls.methods.scores import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
-from daskls.partition.subsamples import Draws, plan_draws, sampling_sizes
-from daskls.plan import Extent, Resources, check_block, check_gather, check_usable, usable_nbytes
+from daskls.partition.shuffle import Draws, plan_draws, sampling_sizes
+from daskls.plan import (
+    Extent,
+    Resources,
+    check_block,
+    check_gather,
+    check_usable,
+    n_selecting,
+    usable_nbytes,
+)
 from daskls.records import F4, F8, SolverSpec
 from daskls.solvers.hinge.large import held_nbytes, large_nbytes
 from daskls.solvers.hinge.solver import HINGE
 
-__all__ = [
-    "SEARCHED_ROWS",
-    "WAITING_PAIRS",
-    "beside_svc",
-    "cache_nbytes",
-    "check_rounds",
-    "check_selection",
-    "check_subsamples",
-    "check_trained",
-    "most_pairs",
-]
+
+@dataclass(frozen=True)
+class SamplingSpec:
+    """Parameters of methods that train one SVM on a chosen sample, beyond the solver's.
+
+    Attributes
+    ----------
+    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples. None, as for
+        n_subsamples: by the number of rows and classes.
+    n_subsamples : int, or None
+    radius_scale : factor of the median radius, or None for a search
+    n_neighbors : int. Of each support row, that a round adds.
+    selects : bool. Whether C and gamma are selected from candidates, on a few rows.
+    percentiles : candidate widths as percentiles of these rows' distances, decreasing; None where
+        gamma is given
+    """
+
+    sample_fraction: float | None
+    n_subsamples: int | None = 1
+    radius_scale: float | None = None
+    n_neighbors: int = 5
+    selects: bool = False
+    percentiles: tuple[float, ...] | None = None
+
+    def n_selecting(self, draws: Draws) -> int:
+        """Return how many rows C and gamma are selected on; none of them validates."""
+        if not self.selects:
+            return 0
+        return min(n_selecting(draws.n_rows), draws.n_sampled + draws.n_others)
+
 
 # What a process holds more once it has loaded scikit-learn's SVC, measured with pandas installed.
 SVC_NBYTES = 128 << 20

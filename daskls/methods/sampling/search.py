@@ -1,4 +1,7 @@
-"""Searches for a sample: rows drawn by number, a model a step, a report."""
+"""Searches for a sample: rows drawn by number, a model a step, a report.
+
+Selection of C and gamma for the one model, by cross-validation of a few rows drawn by number.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
+from daskls.kernels.kernel import find_kernel
 from daskls.methods.sampling.parts import kind_path, read_part, write_part
-from daskls.methods.sampling.plan import cache_nbytes, check_trained
-from daskls.methods.sampling.select import evaluate_candidates
-from daskls.methods.sampling.spec import SamplingSpec
+from daskls.methods.sampling.plan import SamplingSpec, cache_nbytes, check_trained
 from daskls.methods.sampling.train import (
     DRAWN,
     SAMPLES,
@@ -20,18 +22,62 @@ from daskls.methods.sampling.train import (
     draw_rows,
     fit_constant,
     fit_sample,
+    read_drawn,
+    read_further,
 )
-from daskls.partition.subsamples import plan_draws, sampling_sizes
+from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan import group_open
 from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.begin import resolved_spec
+from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import Beginning
-from daskls.run.gather import rows_handle
 from daskls.run.progress import StageClock
+from daskls.run.regroup import rows_handle
+from daskls.seeds import SELECTING
+from daskls.solvers.base import Neighborhood
+from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
 
-__all__ = ["SampleSearch", "Step", "errors_of", "stalls"]
+# Of a model that is kept nowhere.
+NOBODY = CellReport(0, 0, 0, 0, 0.0)
+
+
+@undisturbed
+def evaluate_candidates(
+    n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
+) -> dict[str, Any]:
+    """Return the candidates of the smallest error on so many of the drawn rows.
+
+    Where the rows are of one class, or equal, nothing tells candidates apart: C and gamma are None.
+    """
+    own = job.own
+    with one_blas_thread():
+        rows = own.handle.open().read_positions(_positions(n_rows, job))
+        spec = replace(own.spec, cv=min(own.spec.cv, n_rows), search="full")
+        seed = SELECTING(own.draws.seed, n_rows=n_rows)
+        given = rows.X, rows.targets, rows.weights
+        near = Neighborhood(*given, n_rows, spec, percentiles, seed)
+        report = find_neighborhood_solver(spec).fit_neighborhood(near, NOBODY).report
+    has_gamma = find_kernel(own.spec.kernel).has_gamma and not math.isnan(report.gamma)
+    return {
+        "C": None if math.isnan(report.C) else report.C,
+        "gamma": report.gamma if has_gamma else None,
+        "n_rows": n_rows,
+        "validation_error": report.validation_error,
+    }
+
+
+def _positions(n_rows: int, job: TrainJob) -> Int64:
+    """Return where the first rows of the permutation stand, in the order of row numbers."""
+    own = job.own
+    n_first = min(n_rows, own.draws.n_sampled)
+    rows, _, positions = read_drawn(own, job.tiles, 0, n_first)
+    numbers, further = read_further(own, job.tiles, 0, n_rows - n_first)
+    order = np.argsort(np.concatenate([rows.numbers, numbers]))
+    found: Int64 = np.concatenate([positions, further])[order]
+    return found
+
 
 # What a stage does is cut into so many tasks, whatever slots there are: workers may join.
 N_SEARCH_TASKS = 32

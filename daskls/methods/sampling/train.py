@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from daskls.methods.average import slab_rows
 from daskls.methods.sampling.parts import (
     ROW_ARRAYS,
     has_part,
@@ -14,32 +13,15 @@ from daskls.methods.sampling.parts import (
     read_part_rows,
     write_part,
 )
-from daskls.methods.scores import labels_of, model_scores
-from daskls.partition.subsamples import Draws
+from daskls.methods.scores import labels_of, model_scores, slab_rows
+from daskls.partition.shuffle import Draws
 from daskls.records import AnyArray, CellReport, Int64, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.gather import RowsHandle
+from daskls.run.regroup import RowsHandle
 from daskls.solvers.hinge.large import fit_large
-from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
-
-__all__ = [
-    "DRAWN",
-    "KEPT",
-    "SAMPLES",
-    "SUPPORT",
-    "SamplingJob",
-    "TrainJob",
-    "as_arrays",
-    "draw_rows",
-    "fit_constant",
-    "fit_sample",
-    "fit_subsamples",
-    "join_rows",
-    "read_drawn",
-    "read_further",
-]
+from daskls.store.sorted_rows import Rows
 
 # Kinds of parts: rows drawn by number, support rows of subsamples, samples to train on, support
 # rows of samples.

@@ -22,10 +22,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
-from daskls.solvers.data import kernel_of
-from daskls.solvers.rows import LocalRows
-
-__all__ = ["fit_large", "held_nbytes", "large_nbytes"]
+from daskls.solvers.rows import LocalRows, kernel_of
 
 # As in libsvm: beyond so many steps, or so many a row, a solve is given up.
 MAX_LARGE_STEPS = 10_000_000

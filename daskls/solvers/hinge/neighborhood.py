@@ -22,17 +22,11 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import Neighborhood, NeighborhoodSolver
-from daskls.solvers.data import CellData, Choice, Counts, kernel_of
-from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.grid import Grid, count_gammas
+from daskls.solvers.evaluate import cell_scores, fit_sigmoid, sigmoid, total
+from daskls.solvers.grid import Grid, assign_folds, count_gammas
 from daskls.solvers.hinge.solver import HINGE
 from daskls.solvers.percentiles import neighborhood_grid
-from daskls.solvers.platt import fit_sigmoid, sigmoid
-from daskls.solvers.rows import LocalRows
-from daskls.solvers.sums import total
-
-__all__ = ["HingeNeighborhoods", "label_probability"]
+from daskls.solvers.rows import CellData, Choice, Counts, LocalRows, kernel_of
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:

@@ -1,23 +1,130 @@
-"""SVMs of the hinge loss, one a cell."""
+"""SVMs of the hinge loss, one a cell.
 
+The base of solvers that select C and gamma by cross-validation in each cell.
+
+A loss says how lines of solves are solved (`Width`) and how one pair of classes is trained on all
+rows; grid, folds, search, average and layout are the same for all.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import ClassVar, cast
 
 import numpy as np
 
-from daskls.records import F4, MIB, Float32, SolverSpec
-from daskls.solvers.base import Sizes
-from daskls.solvers.cell import CellSolver
-from daskls.solvers.data import CellData, Choice, Counts
-from daskls.solvers.grid import Grid
+from daskls.kernels.kernel import find_kernel
+from daskls.records import F4, MIB, Codes, Float32, LocalModel, SolverSpec
+from daskls.solvers.base import CellRows, LocalSolver, Sizes
+from daskls.solvers.grid import Grid, assign_folds, resolve_grid
+from daskls.solvers.hinge.decomposed import holds_matrix
 from daskls.solvers.hinge.problem import Problem
-from daskls.solvers.hinge.rows_width import RowsWidth
-from daskls.solvers.hinge.some_rows import holds_matrix
-from daskls.solvers.hinge.width import HingeWidth
-from daskls.solvers.pairs import ClassPairs
-from daskls.solvers.search import GridSearch
-from daskls.solvers.width import Seeds
+from daskls.solvers.hinge.width import HingeWidth, RowsWidth
+from daskls.solvers.rows import CellData, Choice, Counts, LocalRows, rows_nbytes
+from daskls.solvers.search import GridSearch, grid_search_nbytes
+from daskls.solvers.width import ClassPairs, Seeds, Width, pairs_nbytes
 
-__all__ = ["HINGE", "HingeSolver"]
+
+class CellSolver(LocalSolver):
+    """Cross-validated SVMs of one loss, one cell in memory at a time.
+
+    Attributes
+    ----------
+    width : class of the lines of solves
+    """
+
+    width: ClassVar[type[Width]]
+
+    @abstractmethod
+    def solve_all(
+        self,
+        K: Float32,
+        signs: Float32,
+        weights: Float32,
+        start: Float32,
+        cost: float,
+        spec: SolverSpec,
+    ) -> tuple[Float32, float, Counts]:
+        """Train one pair of classes on all of its rows, to the precision of a kept model.
+
+        Parameters
+        ----------
+        K : float32 array, shape (m, m), C-contiguous. Kernel values of the pair's rows.
+        signs : float32 array, shape (m,). -1 for the pair's first class, +1 for its second.
+        weights : float32 array, shape (m,), > 0. Multiply C.
+        start : float32 array, shape (m,). Betas to start from.
+        cost : float. C.
+        spec : SolverSpec
+
+        Returns
+        -------
+        beta : float32 array, shape (m,)
+        offset : float. 0 without one.
+        counts : Counts
+        """
+
+    def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
+        """Select C and gamma by cross-validation in each cell and train its model.
+
+        Yields
+        ------
+        model : LocalModel. A constant where only one class is present, or all rows are equal.
+
+        Notes
+        -----
+        A cell of fewer rows than folds has as many folds as rows.
+        """
+        for cell in cells:
+            yield self.fit_cell(cell, replace(spec, cv=min(spec.cv, len(cell.X))))
+
+    def fit_cell(self, rows: CellRows, spec: SolverSpec) -> LocalModel:
+        """Train the model of one cell, which has a row for each fold at the least."""
+        # Cells are voted on pair by pair of classes: their targets are codes.
+        codes = cast(Codes, rows.targets)
+        own = LocalRows.of(rows.X, codes, rows.weights, spec)
+        report = own.described(rows.report)
+        if len(own.classes) == 1 or own.radius == 0.0:
+            return own.constant(report)
+        whole = self.holds_matrix(spec, len(rows.X), len(own.classes))
+        order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed), whole=whole)
+        grid = own.in_units(resolve_grid(spec, own.radius, *rows.X.shape))
+        # With ``refit="folds"`` the mean of the chosen fold models is what is kept.
+        choice = self.search(cell, spec, grid).choose(finish=spec.refit == "folds")
+        if spec.refit == "cell":
+            choice = self.refit(cell, choice, spec, grid)
+        return own.model(choice, order, cell, report)
+
+    def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
+        """Whether the kernel matrix of a cell is held whole."""
+        return True
+
+    def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
+        """Return the search of a cell's grid, not yet run."""
+        return GridSearch(cell, spec, grid, self.width)
+
+    def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
+        """Replace the mean of the fold models by one model of all rows, at the same lambda."""
+        K = np.empty_like(cell.base)
+        find_kernel(spec.kernel).write(cell.base, choice.kernel, K)
+        pairs = ClassPairs.of(cell, 0)
+        cost = choice.C * grid.refit_scale
+        starts = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)
+        betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
+        counts.add(choice.counts)
+        for p, (_, _, rows, signs) in enumerate(cell.pairs()):
+            own = K if len(pairs) == 1 else K[np.ix_(rows, rows)]
+            at = pairs.slice_of(p)
+            betas[at], offsets[p], found = self.solve_all(
+                own, signs, cell.weights[rows], starts[at], cost, spec
+            )
+            counts.add(found)
+        coef = pairs.coefficients(betas[None])[0]
+        return replace(choice, C=cost, coef=coef, intercepts=offsets, counts=counts)
+
+    def nbytes(self, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that training a cell of so many rows adds to a task."""
+        parts = (rows_nbytes, pairs_nbytes, grid_search_nbytes, self.width.nbytes)
+        return sum(part(sizes, n_rows) for part in parts)
 
 
 class HingeSolver(CellSolver):

@@ -1,20 +1,23 @@
-"""Lines of solves of the hinge loss: the kernel matrix, its products, a compiled call a fold."""
+"""Lines of solves of the hinge loss: the kernel matrix, its products, a compiled call a fold.
+
+Lines of solves of the hinge loss where the kernel matrix of a cell is not held.
+"""
+
+from typing import cast
 
 import numpy as np
 
+from daskls.kernels.answers import vote_scores
+from daskls.kernels.exponential import gather_pairs, multiply_rows
+from daskls.kernels.kernel import find_kernel
 from daskls.kernels.line import line_solver
-from daskls.kernels.products import gather_pairs, multiply_rows
-from daskls.kernels.registry import find_kernel
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
-from daskls.records import F4, Float32, Float64, KernelSpec, SolverSpec
+from daskls.records import F4, F8, MIB, Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
-from daskls.solvers.data import Counts, kernel_of, max_steps
-from daskls.solvers.hinge.finish import finish_folds
-from daskls.solvers.hinge.problem import Problem
-from daskls.solvers.pairs import BLOCKS_SHARE, ClassPairs
-from daskls.solvers.width import Line, Seeds, Width
-
-__all__ = ["HingeWidth"]
+from daskls.solvers.hinge.decomposed import Climb, SomeRows, some_rows_nbytes, start_at
+from daskls.solvers.hinge.problem import Finish, Problem, finish_folds
+from daskls.solvers.rows import Counts, kernel_of, max_steps
+from daskls.solvers.width import BLOCKS_SHARE, ClassPairs, Line, Seeds, Width
 
 
 class HingeWidth(Width):
@@ -171,3 +174,162 @@ class HingeWidth(Width):
                 problem, cell.rows[rows], kernel, cost, self.folds, betas[:, own], offsets[:, p]
             )
             self.counts.add(problem.counts)
+
+
+class RowsWidth(Width):
+    """Solves all pairs of a cell at one width after the other; see `Width`.
+
+    Every pair is a problem of all rows of the cell, those of other classes with bound 0: one row of
+    K serves all. ``K`` is empty.
+    """
+
+    def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
+        super().__init__(pairs, spec, folds)
+        cell = pairs.cell
+        cache = int((spec.cache_size or 0.0) * MIB)
+        self.rows = SomeRows(cell.rows, spec.kernel, cache)
+        self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED
+        m, k, n = len(cell.codes), len(pairs), len(folds)
+        self.signs, self.bounds = np.zeros((k, m), np.float32), np.zeros((k, m), np.float32)
+        for p in range(k):
+            own = pairs.slice_of(p)
+            self.signs[p, pairs.rows[own]] = pairs.signs[own]
+            self.bounds[p, pairs.rows[own]] = pairs.bounds[own]
+        self.diag = np.ones(m, np.float32)
+        # Of each pair the bounds but each fold's, then each fold's seed; K times all of them.
+        self._sources = np.zeros((k, 2 * n, m), np.float32)
+        self._products = np.zeros_like(self._sources)
+        for p in range(k):
+            for at, fold in enumerate(folds):
+                self._sources[p, at] = self.bounds[p] * (cell.folds != fold)
+        self._gamma, self._seed_cost = -1.0, 0.0
+        self.values = np.empty(0, np.float32)
+
+    @classmethod
+    def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
+        """Return the bytes that an instance holds: rows of K, sources, values of held-out rows."""
+        m, k, spec = n_rows, sizes.n_classes, sizes.spec
+        n_pairs = k * (k - 1) // 2
+        sources = 2 * 2 * spec.cv * n_pairs * m * F4
+        values = spec.n_costs * n_pairs * m * F4
+        # A climb's vectors; the finish's in float64, with the rows of one pair.
+        vectors = 8 * m * F4 + 2 * n_pairs * m * F4 + 6 * spec.cv * m * F8
+        return some_rows_nbytes(sizes, m) + sources + values + vectors
+
+    def move(self, gamma: float, seeds: Seeds) -> None:
+        """Go to a width: multiply all rows of its kernel matrix with what starts are made of."""
+        kernel = kernel_of(self.spec, gamma)
+        n = len(self.folds)
+        is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
+        self.rows.move(kernel)
+        self._sources[:, n:] = 0.0
+        for p in range(len(self.pairs)):
+            own = self.pairs.slice_of(p)
+            self._sources[p, n:, self.pairs.rows[own]] = seeds.betas[:, own].T
+        used = slice(0 if is_new else n, 2 * n if seeds.cost else n)
+        if used.start < used.stop:
+            self._multiply(used)
+
+    def _multiply(self, used: slice) -> None:
+        """Write the products of some sources of each pair, and the diagonal."""
+        sources = self._sources[:, used]
+        flat = np.ascontiguousarray(sources.reshape(-1, sources.shape[-1]))
+        products = np.empty_like(flat)
+        for own, K in self.rows.tiles():
+            part = np.empty((len(flat), len(K)), np.float32)
+            multiply_rows(K, flat, part)
+            products[:, own] = part
+            self.diag[own] = K[np.arange(len(K)), np.arange(own.start, own.stop)]
+        self._products[:, used] = products.reshape(sources.shape)
+
+    def climb_of(self, p: int, bound: Float32) -> Climb:
+        """Return a climb of one pair, from 0."""
+        signs = self.signs[p]
+        return Climb(self.rows, self.diag, signs, bound, np.zeros_like(signs), signs.copy())
+
+    def solve(self, at: int, costs: Float64, tol: float) -> Line:
+        """Train every pair without one fold at each C; keep the values of its held-out rows."""
+        pairs, n, cell = self.pairs, len(self.folds), self.pairs.cell
+        out = np.flatnonzero(cell.folds == self.folds[at])
+        line = Line(
+            np.empty((len(costs), len(pairs.rows)), np.float32),
+            np.zeros((len(costs), len(pairs)), np.float32),
+        )
+        self.values = np.empty((len(costs), len(pairs), len(out)), np.float32)
+        for p in range(len(pairs)):
+            own = self._sources[p, at]
+            products = self._products[p, at], self._sources[p, n + at], self._products[p, n + at]
+            total = float(np.abs(own).sum(dtype=np.float64))
+            climb = self.climb_of(p, np.empty_like(own))
+            before = own
+            for i, cost in enumerate(costs.tolist()):
+                before = before if i == 0 else climb.beta.copy()
+                start_at(i, costs, own, products, self._seed_cost, before, climb)
+                limit = tol * total * cost
+                n_steps, gap = climb.run(self._cap, limit)
+                self.counts.add(Counts(n_steps, 1, int(gap > limit)))
+                place = pairs.slice_of(p)
+                line.betas[i, place] = climb.beta[pairs.rows[place]]
+                self.values[i, p] = (climb.signs - climb.grad)[out]
+        return line
+
+    def decide(self, line: Line, held_out: slice) -> Int64:
+        """As of `Width`, of the line that was solved last: its values are known."""
+        values = self.values
+        if len(self.pairs) == 1:
+            return (values[:, 0] > 0).astype(np.int64)
+        k = self.pairs.cell.n_classes
+        decisions = values.astype(np.float64).transpose(0, 2, 1)
+        found = [vote_scores(decisions[i], k).argmax(axis=1) for i in range(len(decisions))]
+        return np.stack(found)
+
+    def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
+        """Bring the fold models at the width to the plain gap, in place; see `Width.finish`."""
+        for p in range(len(self.pairs)):
+            place = self.pairs.slice_of(p)
+            rows = self.pairs.rows[place]
+            wide = np.zeros((len(betas), len(self.diag)), np.float32)
+            wide[:, rows] = betas[:, place]
+            problem = RowsProblem(self, p)
+            finish = _RowsFinish(
+                problem, self.pairs.cell.rows, kernel, cost, self.folds, wide, offsets[:, p]
+            )
+            finish.run()
+            betas[:, place] = finish.betas[:, rows]
+            self.counts.add(problem.counts)
+
+
+class RowsProblem(Problem):
+    """One pair at one width, of all rows of the cell; without a matrix."""
+
+    def __init__(self, width: RowsWidth, p: int) -> None:
+        self.width, self.p = width, p
+        self.signs, self.spec, self.counts = width.signs[p], width.spec, Counts()
+
+    def bound_of(self, fold: int, cost: float) -> Float32:
+        """Return the signed bounds without a fold at one C, float32 (m,)."""
+        trains = self.width.pairs.cell.folds != fold
+        own: Float32 = self.width.bounds[self.p] * trains * np.float32(cost)
+        return own
+
+    def ascend(
+        self, fold: int, beta: Float32, product: Float32, cost: float, tol: float
+    ) -> tuple[Float32, float, int]:
+        """Solve without a fold, to the plain gap; see `Problem.ascend`."""
+        climb = self.width.climb_of(self.p, self.bound_of(fold, cost))
+        climb.beta[:] = beta
+        climb.grad[:] = self.signs - product
+        limit = tol * float(np.abs(climb.bound).sum(dtype=np.float64))
+        n_steps, _ = climb.run(UNCLIPPED, limit)
+        return climb.beta, 0.0, n_steps
+
+
+class _RowsFinish(Finish):
+    """As `Finish`, whose products are those of kernel values in float64, from the start."""
+
+    def first_products(self) -> None:
+        self.exact = True
+        self.products = self._multiply(self.betas.astype(np.float64))
+
+    def exact_rows(self) -> Float64:
+        return cast(RowsProblem, self.problem).width.rows.A

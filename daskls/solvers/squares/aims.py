@@ -9,13 +9,10 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from daskls.kernels.votes import rest_scores
+from daskls.kernels.answers import rest_scores
 from daskls.records import Codes, Float64, Mask, Targets
-from daskls.solvers.squares.cell import MergedRows, signs_of, without_one_copy
-from daskls.solvers.squares.system import Solution
+from daskls.solvers.squares.system import MergedRows, Solution, signs_of, without_one_copy
 from daskls.targets import Target
-
-__all__ = ["Aim", "CellAim", "ClassAim", "NumberAim", "aim_of"]
 
 
 @dataclass(frozen=True, eq=False)

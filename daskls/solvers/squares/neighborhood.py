@@ -9,19 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import CellReport, Float32, Float64, Int64, LocalModel, SolverSpec
 from daskls.solvers.base import CellRows, Neighborhood, NeighborhoodSolver
-from daskls.solvers.data import kernel_of
+from daskls.solvers.evaluate import total
 from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.percentiles import neighborhood_grid
-from daskls.solvers.rows import LocalRows
-from daskls.solvers.squares.cell import MergedRows, merge_equal_rows
+from daskls.solvers.rows import LocalRows, kernel_of
 from daskls.solvers.squares.solver import EVALUATED_ROWS, NumbersSolver, SolvedCell, evenly
-from daskls.solvers.squares.system import System
-from daskls.solvers.sums import total
-
-__all__ = ["NumberNeighborhoods"]
+from daskls.solvers.squares.system import MergedRows, System, merge_equal_rows
 
 NEW = CellReport(0, 0, 0, 0, 0.0)
 

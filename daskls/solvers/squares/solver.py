@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import (
     F8,
     CellReport,
@@ -24,26 +24,16 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
-from daskls.solvers.data import kernel_of
-from daskls.solvers.rows import LocalRows, rows_nbytes
-from daskls.solvers.squares.cell import (
+from daskls.solvers.rows import LocalRows, kernel_of, rows_nbytes
+from daskls.solvers.squares.system import (
     MergedRows,
+    Solution,
+    System,
     gamma_in_cell,
     merge_equal_rows,
     signs_of,
     without_one_copy,
 )
-from daskls.solvers.squares.system import Solution, System
-
-__all__ = [
-    "EVALUATED_ROWS",
-    "NumbersSolver",
-    "SolvedCell",
-    "SquaresSolver",
-    "cell_kernel",
-    "evenly",
-    "in_float32",
-]
 
 # What rounding coefficients to float32 may move a training row's value by, as a standard deviation.
 MAX_MOVE = 5e-3

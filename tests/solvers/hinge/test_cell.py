@@ -9,9 +9,9 @@ from sklearn.svm import SVC
 from small import few_steps
 
 from daskls.errors import DasklsError
-from daskls.kernels.decision import decide_pairs
+from daskls.kernels.frame import decide_pairs
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import assign_folds
+from daskls.solvers.grid import assign_folds
 
 
 def oracle_of(X, codes, weights=None, n_folds=3, **kernel):

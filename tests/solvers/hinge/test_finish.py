@@ -10,10 +10,9 @@ from support import PAPERS
 
 from daskls import VoronoiSVC
 from daskls.errors import AdviceWarning, NonConvergenceWarning
-from daskls.kernels.decision import decide_pairs
+from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.grid import resolve_grid
+from daskls.solvers.grid import assign_folds, resolve_grid
 from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import GridSearch

@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 from small import few_steps
 from support import as_bytes, checkers
 
-from daskls.kernels.decision import decide_pairs
+from daskls.kernels.frame import decide_pairs
 from daskls.methods.scores import model_scores
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.hinge.large import fit_large

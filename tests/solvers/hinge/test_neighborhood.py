@@ -7,11 +7,11 @@ from sklearn.svm import SVC
 from small import tiny_tiles
 from support import few
 
-from daskls.kernels.decision import decide_pairs
+from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import assign_folds
+from daskls.solvers.grid import assign_folds
 from daskls.solvers.hinge.neighborhood import HingeNeighborhoods
 from daskls.solvers.percentiles import sampled_strides, width_gammas
 

@@ -7,11 +7,11 @@ from cells import SEED, TIGHT, binary_cell, check_model, class_cell, fit, querie
 from small import small_working_sets
 from support import compiled, few
 
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import MIB, KernelSpec, SolverSpec
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.folds import assign_folds
-from daskls.solvers.hinge.some_rows import SomeRows, holds_matrix
+from daskls.solvers.grid import assign_folds
+from daskls.solvers.hinge.decomposed import SomeRows, holds_matrix
 
 # Less than any matrix here.
 TINY = 1e-4

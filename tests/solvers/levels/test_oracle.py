@@ -8,11 +8,11 @@ from peaks import peak_of
 from scipy import sparse
 from support import compiled
 
-from daskls.kernels.tube import solve_tube
+from daskls.kernels.hinge import solve_tube
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.levels.measure import Expectile, Pinball
+from daskls.solvers.levels import Expectile, Pinball
 from daskls.solvers.registry import find_measure
 
 RNG = np.random.default_rng(0)

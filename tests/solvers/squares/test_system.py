@@ -6,10 +6,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from daskls import ParameterError
-from daskls.kernels.registry import find_kernel
+from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
-from daskls.solvers.squares.cell import merge_equal_rows, signs_of
-from daskls.solvers.squares.system import System, needs_float64
+from daskls.solvers.squares.system import System, merge_equal_rows, needs_float64, signs_of
 
 RNG = np.random.default_rng(0)
 M = 60

@@ -1,7 +1,13 @@
-"""The parameter ``feature_scale``, and the fitted attributes that describe the scale."""
+"""The parameter ``feature_scale``, and the fitted attributes that describe the scale.
 
-from collections.abc import Sequence
+The parameter ``probability``, and methods that are there only where it gives probabilities.
+
+Methods that an estimator has only where its model can answer them.
+"""
+
+from collections.abc import Callable, Sequence
 from numbers import Real
+from types import MethodType
 from typing import Any, Literal
 
 import numpy as np
@@ -10,20 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.kernels.frame import coded_names
-from daskls.kernels.registry import KERNELS, find_kernel
+from daskls.kernels.kernel import KERNELS, find_kernel
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
+from daskls.run.contract import HELD_OUT
 from daskls.store.reader import ModelReader
-
-__all__ = [
-    "FEATURE_CODING",
-    "FEATURE_SCALE",
-    "FeatureCodingParam",
-    "FeatureScaleParam",
-    "ScalesFeatures",
-    "has_width",
-    "is_unscaled",
-    "scaling_of",
-]
 
 FeatureCodingParam = Literal["auto", "none", "ranks", "indicators", "both"]
 FEATURE_CODING: list[Any] = [StrOptions({"auto", "none", "ranks", "indicators", "both"})]
@@ -143,3 +139,81 @@ class ScalesFeatures:
         weights = np.bincount(resolved.scale.sources, own, n_features)
         importances: Float64 = weights / weights.sum()
         return importances
+
+
+ProbabilityParam = bool | Literal["auto", "sigmoid", "isotonic"]
+PROBABILITY: list[Any] = ["boolean", StrOptions({"auto", "sigmoid", "isotonic"})]
+
+
+def probability_of(probability: ProbabilityParam, *, knows_held_out: bool) -> str | None:
+    """Return the kind of maps that are asked for, as `FitRequest` has it.
+
+    >>> probability_of(True, knows_held_out=False), probability_of("auto", knows_held_out=True)
+    ('sigmoid', 'held_out')
+    >>> probability_of("auto", knows_held_out=False), probability_of(False, knows_held_out=True)
+    (None, None)
+    """
+    if probability == "auto":
+        return HELD_OUT if knows_held_out else None
+    if isinstance(probability, str):
+        return str(probability)
+    return "sigmoid" if probability else None
+
+
+def check_probabilities(estimator: Any) -> None:
+    """Refuse an estimator that has no probabilities, or will have none when it is fitted.
+
+    Raises
+    ------
+    AttributeError : saying why, and what to pass
+    """
+    if getattr(estimator, "_handle", None) is None:
+        has = estimator._method().has_probabilities or estimator._probability() is not None
+    else:
+        has = estimator._fitted_method().has_probabilities
+        has = has or "probability" in estimator._reader.meta
+    if not has:
+        raise AttributeError(_why_not(estimator))
+
+
+def _why_not(estimator: Any) -> str:
+    """Return why an estimator has no probabilities, and what to pass."""
+    unknown, given = estimator._why_no_held_out(), estimator.probability
+    remedy = "Pass probability=True, which fits the method once more, to some of the rows."
+    if estimator._probability() is not None:
+        why, remedy = "its model was fitted without", "Fit it again."
+    elif given == "auto":
+        why = f'probability="auto" needs values of rows that were held out, and {unknown}'
+    else:
+        why = "it was given probability=False"
+        if unknown is None:
+            remedy = 'Pass probability="auto", which costs no second fit.'
+    return f"{type(estimator).__name__} has no predict_proba, as {why}. {remedy}"
+
+
+class Available:
+    """A method that an estimator has only where a check passes; else the error says why.
+
+    scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
+
+    Parameters
+    ----------
+    check : called with the estimator; raises AttributeError
+    """
+
+    def __init__(self, check: Callable[[Any], None]) -> None:
+        self._check = check
+
+    def __call__(self, method: Callable[..., Any]) -> "Available":
+        """Return a descriptor of the method, with its documentation."""
+        found = type(self)(self._check)
+        found._method, found.__doc__ = method, method.__doc__
+        return found
+
+    def __get__(self, estimator: Any, owner: type[Any] | None = None) -> Any:
+        if estimator is None:
+            return self._method
+        self._check(estimator)
+        return MethodType(self._method, estimator)
+
+    _method: Callable[..., Any]

@@ -1,0 +1,299 @@
+"""Parquet files as one table, read in row groups of bounded batches.
+
+Text tables: CSV and TSV, packed or not, one file or several, as batches of text.
+
+The LIBSVM / SVMlight text format: a label, then `index:value` pairs, indices from 1 rising.
+"""
+
+import csv
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from itertools import islice
+from operator import lt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskls.errors import DataError, ParameterError
+from daskls.sources.arrow import import_arrow
+from daskls.sources.base import (
+    BLOCK_FIELDS,
+    Block,
+    Features,
+    ReadOptions,
+    TableSource,
+    batch_rows,
+    check_same_columns,
+    narrowed,
+    scan_of,
+    usual_names,
+)
+
+
+def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSource:
+    """Open Parquet files as one table.
+
+    Parameters
+    ----------
+    paths : list of Path. Read one after the other; columns are found by name in each.
+    label : str or None. Of no use here: the files name their columns.
+    where : str. What to call them in errors.
+
+    Raises
+    ------
+    DataError : one is no such file, or has other columns
+    """
+    arrow = import_arrow()
+    from pyarrow import parquet
+
+    try:
+        schemas = [parquet.read_schema(path) for path in paths]
+        n_rows = sum(parquet.read_metadata(path).num_rows for path in paths)
+    except arrow.ArrowInvalid as error:
+        told = str(error).rstrip(".")
+        raise DataError(f"{where} is not a Parquet file: {told}. Check the file.") from error
+    check_same_columns(paths, [schema.names for schema in schemas])
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        for path in paths:
+            with parquet.ParquetFile(path) as file:
+                yield from file.iter_batches(batch_size=batch_rows(len(names)), columns=names)
+
+    return TableSource(where, schemas[0], batches, n_rows)
+
+
+TEXT_BLOCK_NBYTES = 4 << 20
+HEAD_NBYTES = 1 << 20
+DELIMITERS = ",;\t"
+# As pandas reads them.
+MISSING = (
+    *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None"),
+    *("n/a", "<NA>", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "#N/A N/A"),
+)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The beginning of a file: delimiter and names; numbers where it has none.
+
+    ``n_skipped`` are the lines before the first row, blank ones included.
+    """
+
+    delimiter: str
+    names: list[str]
+    n_skipped: int
+
+
+def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
+    """Open text files as one table; columns are found by name in each of them.
+
+    Parameters
+    ----------
+    paths : list of Path. Read one after the other.
+    label : str or None. A name that makes a first line a header.
+    where : str. What to call them in errors.
+    """
+    arrow = import_arrow()
+    heads = [_read_head(path, label) for path in paths]
+    check_same_columns(paths, [head.names for head in heads])
+    schema = arrow.schema([(name, arrow.string()) for name in heads[0].names])
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        for path, head in zip(paths, heads, strict=True):
+            yield from _read(path, head, names)
+
+    return TableSource(where, schema, batches, is_typed=False)
+
+
+def _read_head(path: Path, label: str | None) -> _Head:
+    """Find the delimiter and the names in the first line that is not blank."""
+    arrow = import_arrow()
+    try:
+        with arrow.input_stream(str(path), compression="detect") as stream:
+            start = stream.read(HEAD_NBYTES).decode("utf-8-sig", errors="replace")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}. Check the file.") from error
+    text = start.lstrip("\r\n")
+    if not text.strip():
+        raise DataError(f"{path} is empty; it must have a line of names and rows.")
+    delimiter = max(DELIMITERS, key=text.splitlines()[0].count)
+    fields = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter))
+    names = [name.strip() for name in fields]
+    numbered = [str(i) for i in range(len(names))]
+    if _are_names(names, numbered, label):
+        n_blank = len(start.splitlines()) - len(text.splitlines())
+        return _Head(delimiter, names, n_blank + 1)
+    return _Head(delimiter, numbered, 0)
+
+
+def _are_names(first: list[str], numbered: list[str], label: str | None) -> bool:
+    """Whether the first line holds names: one that is the label's, or none that is a number."""
+    # "2" may be the label's number, and a field of the first row too.
+    names_label = label in first and not _is_number(str(label))
+    is_usual = label is None and usual_names(first)
+    return bool(names_label or is_usual) or first == numbered or not any(map(_is_number, first))
+
+
+def _is_number(field: str) -> bool:
+    """Whether a field is a number; "inf" and "nan" may be names."""
+    try:
+        return math.isfinite(float(field)) and "_" not in field
+    except ValueError:
+        return False
+
+
+def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
+    """Yield the batches of one file, all text."""
+    arrow = import_arrow()
+    from pyarrow import csv as arrow_csv
+
+    try:
+        reader = arrow_csv.open_csv(
+            str(path),
+            read_options=arrow_csv.ReadOptions(
+                column_names=head.names,
+                # Not `skip_rows`, which counts the lines of one quoted name as several.
+                skip_rows_after_names=head.n_skipped,
+                block_size=TEXT_BLOCK_NBYTES,
+                # As fast, batch by batch; and only so errors name the row.
+                use_threads=False,
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, arrow.string()),
+                include_columns=names,
+                null_values=list(MISSING),
+                strings_can_be_null=True,
+            ),
+        )
+    except arrow.ArrowInvalid as error:
+        # Arrow says so of a file without rows.
+        if "Empty CSV" in str(error):
+            return
+        raise _damaged(path, error) from error
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except arrow.ArrowInvalid as error:
+            raise _damaged(path, error) from error
+        yield batch
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    """Return the error of a line that is no row."""
+    return DataError(
+        f"{path} cannot be read as a table: {error}. Correct or remove the line; the text must be "
+        "UTF-8."
+    )
+
+
+PLAIN_PAIRS = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
+
+
+class _Line(NamedTuple):
+    """One row of the file."""
+
+    label: str
+    columns: list[int]
+    values: list[float]
+
+
+@contextmanager
+def open_svmlight(path: Path, options: ReadOptions) -> Iterator[Features]:
+    """Open a sparse text file; the first pass finds its width and its labels."""
+    with_y = _check_label(options.label)
+    scan = scan_of(options.kind)
+    n_rows = largest = 0
+    try:
+        for line, row in _rows(path):
+            n_rows += 1
+            largest = max(largest, row.columns[-1] + 1 if row.columns else 0)
+            if with_y:
+                scan.add_text(row.label, f"{path}, line {line}")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not text: {error}.") from error
+    n_features = largest if options.n_features is None else options.n_features
+    if n_features < largest:
+        raise ParameterError(f"n_features is {n_features}, but {path} has index {largest}.")
+    dtype = np.dtype(np.float32) if options.dtype is None else options.dtype
+
+    def blocks() -> Iterator[Block]:
+        rows = (row for _, row in _rows(path))
+        block_rows = batch_rows(n_features, BLOCK_FIELDS)
+        while block := list(islice(rows, block_rows)):
+            y = [row.label for row in block] if with_y else None
+            yield _dense(block, n_features, dtype, path), y, None
+
+    labels = scan.finish() if with_y else None
+    yield Features(str(path), n_rows, n_features, dtype, None, labels, blocks)
+
+
+def _check_label(label: str | int | None) -> bool:
+    """Whether labels are kept; the format has them in one place only."""
+    if label not in (None, "none"):
+        raise ParameterError(
+            f"label must be None or 'none' for a LIBSVM file, where it is first, got {label!r}."
+        )
+    return label is None
+
+
+def _rows(path: Path) -> Iterator[tuple[int, _Line]]:
+    """Every row and its line number; comments and blank lines are skipped."""
+    with path.open(encoding="utf-8") as file:
+        for line, text in enumerate(file, start=1):
+            content = text.partition("#")[0].strip()
+            if not content:
+                continue
+            try:
+                yield line, _parse(content)
+            except ValueError as error:
+                raise DataError(f"{path}, line {line}: {error}; correct the line.") from error
+
+
+def _parse(content: str) -> _Line:
+    """One row: quickly where it has the plain form, as nearly all have."""
+    if PLAIN_PAIRS.fullmatch(content):
+        label, *tokens = content.replace(":", " ").split()
+        columns = [int(index) - 1 for index in tokens[::2]]
+        if not columns or (columns[0] >= 0 and all(map(lt, columns, columns[1:]))):
+            return _Line(label, columns, [float(value) for value in tokens[1::2]])
+    return _parse_pairs(content)
+
+
+def _parse_pairs(content: str) -> _Line:
+    """One row, pair by pair, or a ValueError that says what is wrong with it."""
+    label, *pairs = content.split()
+    if ":" in label:
+        raise ValueError(f"starts with {label!r} where the label should be")
+    columns, values, last = [], [], -1
+    for pair in pairs:
+        index, colon, value = pair.partition(":")
+        if index == "qid":
+            continue
+        if not colon or not index.isdecimal() or "_" in value:
+            raise ValueError(f"{pair!r} is not of the form index:value")
+        column = int(index) - 1
+        if column <= last:
+            why = "indices start at 1" if column < 0 else "indices must rise"
+            raise ValueError(f"index {index} is wrong: {why}")
+        columns.append(column)
+        values.append(float(value))
+        last = column
+    return _Line(label, columns, values)
+
+
+def _dense(
+    block: list[_Line], n_features: int, dtype: np.dtype[Any], path: Path
+) -> np.ndarray[Any, Any]:
+    """Some rows as a dense matrix."""
+    X = np.zeros((len(block), n_features), np.float64 if dtype.kind != "f" else dtype)
+    for row, (_, columns, values) in zip(X, block, strict=True):
+        row[columns] = values
+    return narrowed(X, dtype, path)
